@@ -1,0 +1,157 @@
+"""A minibatch of bags as the rules see it: the one place that knows how instances form bags."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+__all__ = ["BagBatch", "Task"]
+
+Task = Literal["binary", "multiclass", "multilabel"]
+
+
+@dataclass(frozen=True)
+class BagBatch:
+    r"""The proportions and sizes of some bags, laid out as their instances' logits are.
+
+    Logits come as ``(..., n_instances)`` for a binary task and ``(..., n_instances, n_outputs)``
+    otherwise, the instances of the first bag first. Any leading axes (a stack of trials) are
+    carried through.
+
+    Parameters
+    ----------
+    proportions : Tensor of shape (..., n_bags) or (..., n_bags, n_outputs)
+        Average label of each bag.
+    sizes : int or Tensor of shape (n_bags,)
+        Instances in each bag; an integer when all bags are equal, which is faster.
+    noise_variance : Tensor of shape (n_bags,) or that of `proportions`, optional
+        Known variance of independent zero-mean noise in the proportions.
+    prior : Tensor of shape (...) or (..., n_outputs), optional
+        Marginal label proportion. None estimates it from this batch.
+    task : {"binary", "multiclass", "multilabel"}
+        Sigmoid of one output, softmax over outputs, or one sigmoid an output.
+
+    Examples
+    --------
+    >>> batch = BagBatch(torch.tensor([0.5, 1.0]), torch.tensor([2, 1]))
+    >>> batch.mean(torch.tensor([[0.0], [1.0], [3.0]]))
+    tensor([[0.5000],
+            [3.0000]])
+    """
+
+    proportions: Tensor
+    sizes: int | Tensor
+    noise_variance: Tensor | None = None
+    prior: Tensor | None = None
+    task: Task = "binary"
+
+    @property
+    def n_bags(self) -> int:
+        """Number of bags in the batch."""
+        return self.targets.shape[-2]
+
+    @cached_property
+    def n_instances(self) -> int:
+        """Number of instances in the batch."""
+        if isinstance(self.sizes, int):
+            return self.n_bags * self.sizes
+        return int(self.sizes.sum())
+
+    @cached_property
+    def targets(self) -> Tensor:
+        """The proportions with an output axis: (..., n_bags, n_outputs)."""
+        return self.proportions.unsqueeze(-1) if self.task == "binary" else self.proportions
+
+    @cached_property
+    def bag_sizes(self) -> Tensor:
+        """The sizes as floats that broadcast against (..., n_bags, n_outputs)."""
+        if isinstance(self.sizes, int):
+            return self.targets.new_full((self.n_bags, 1), float(self.sizes))
+        return self.sizes.to(self.targets).unsqueeze(-1)
+
+    @cached_property
+    def noise(self) -> Tensor:
+        """The noise variance with an output axis; zeros when the proportions are exact."""
+        if self.noise_variance is None:
+            return torch.zeros_like(self.bag_sizes)
+        variance = torch.as_tensor(self.noise_variance).to(self.targets)
+        same_axes = self.task != "binary" and variance.ndim == self.targets.ndim
+        return variance if same_axes else variance.unsqueeze(-1)
+
+    @cached_property
+    def label_prior(self) -> Tensor:
+        """The prior with a bag axis of one: (..., 1, n_outputs)."""
+        if self.prior is None:
+            return self.total(self.bag_sizes * self.targets) / self.total(self.bag_sizes)
+        prior = torch.as_tensor(self.prior).to(self.targets)
+        return prior[..., None, None] if self.task == "binary" else prior.unsqueeze(-2)
+
+    @cached_property
+    def bag_of_instance(self) -> Tensor:
+        """Position of each instance's bag, shape (n_instances,)."""
+        sizes = torch.as_tensor(self.sizes, device=self.targets.device).expand(self.n_bags)
+        bags = torch.arange(self.n_bags, device=self.targets.device)
+        return torch.repeat_interleave(bags, sizes, output_size=self.n_instances)
+
+    def outputs(self, logits: Tensor) -> Tensor:
+        """Check the logits against this batch and give them an output axis."""
+        outputs = logits.unsqueeze(-1) if self.task == "binary" else logits
+        wanted = (self.n_instances, self.targets.shape[-1])
+        if outputs.shape[-2:] != wanted:
+            shape = f"(..., {wanted[0]})" if self.task == "binary" else f"(..., {wanted[0]}, {wanted[1]})"
+            raise ValueError(
+                f"logits must have shape {shape} for a {self.task} task with {self.n_bags} bags of "
+                f"{self.n_instances} instances in all, got {tuple(logits.shape)}. "
+                "Pass one logit per instance, the instances of the first bag first."
+            )
+        return outputs
+
+    def scores(self, logits: Tensor) -> Tensor:
+        """Turn logits into probabilities, shape (..., n_instances, n_outputs)."""
+        outputs = self.outputs(logits)
+        return outputs.softmax(dim=-1) if self.task == "multiclass" else outputs.sigmoid()
+
+    def residuals(self, logits: Tensor) -> Tensor:
+        """Mean score minus proportion of each bag, shape (..., n_bags, n_outputs)."""
+        return self.mean(self.scores(logits)) - self.targets
+
+    def sum(self, values: Tensor) -> Tensor:
+        """Sum per-instance values (..., n_instances, n) over each bag: (..., n_bags, n)."""
+        if isinstance(self.sizes, int):
+            return values.unflatten(-2, (self.n_bags, self.sizes)).sum(dim=-2)
+        sums = values.new_zeros(*values.shape[:-2], self.n_bags, values.shape[-1])
+        return sums.index_add(-2, self.bag_of_instance, values)
+
+    def mean(self, values: Tensor) -> Tensor:
+        """Average per-instance values (..., n_instances, n) over each bag: (..., n_bags, n)."""
+        return self.sum(values) / self.bag_sizes.to(values.dtype)
+
+    def log_mean_exp(self, values: Tensor) -> Tensor:
+        """Logarithm of the bag means of ``exp(values)``, without overflow or underflow."""
+        peak = self._largest(values.detach())
+        return self.mean((values - self.spread(peak)).exp()).log() + peak
+
+    def spread(self, values: Tensor) -> Tensor:
+        """Give every instance its bag's value: (..., n_bags, n) to (..., n_instances, n)."""
+        if isinstance(self.sizes, int):
+            return values.repeat_interleave(self.sizes, dim=-2)
+        return values.index_select(-2, self.bag_of_instance)
+
+    def total(self, values: Tensor) -> Tensor:
+        """Sum per-bag values over the batch, keeping the bag axis."""
+        return values.sum(dim=-2, keepdim=True)
+
+    def average(self, values: Tensor) -> Tensor:
+        """Average per-bag values over the batch's bags and sum the outputs: shape (...)."""
+        return self.total(values).div(self.n_bags).sum(dim=(-1, -2))
+
+    def _largest(self, values: Tensor) -> Tensor:
+        if isinstance(self.sizes, int):
+            return values.unflatten(-2, (self.n_bags, self.sizes)).amax(dim=-2)
+        lowest = values.new_full((*values.shape[:-2], self.n_bags, values.shape[-1]), -torch.inf)
+        index = self.bag_of_instance.unsqueeze(-1).expand(values.shape)
+        return lowest.scatter_reduce(-2, index, values, "amax")

@@ -1,0 +1,61 @@
+"""Learning rules: one rule, one file; `RULES` is the only list of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unbag.rules.base import InstanceLoss, Rule
+from unbag.rules.count_likelihood import CountLikelihood
+from unbag.rules.debiased_square import DebiasedSquare
+from unbag.rules.easy import EasyLog, EasySquare
+from unbag.rules.eprm import Eprm
+from unbag.rules.proportion_matching import ProportionLog, ProportionSquare
+
+__all__ = [
+    "RULES",
+    "CountLikelihood",
+    "DebiasedSquare",
+    "EasyLog",
+    "EasySquare",
+    "Eprm",
+    "InstanceLoss",
+    "ProportionLog",
+    "ProportionSquare",
+    "Rule",
+    "get_rule",
+]
+
+RULES: dict[str, type[Rule]] = {
+    rule.name: rule
+    for rule in (
+        Eprm,
+        ProportionSquare,
+        ProportionLog,
+        DebiasedSquare,
+        EasySquare,
+        EasyLog,
+        CountLikelihood,
+    )
+}
+
+
+def get_rule(rule: str | Rule, **options: Any) -> Rule:
+    """Look a rule up by name, or pass one through.
+
+    Parameters
+    ----------
+    rule : str or Rule
+        A key of `RULES`, or a rule object.
+    **options
+        Arguments of the rule's class.
+
+    Examples
+    --------
+    >>> get_rule("debiased_square", debias="batch")
+    DebiasedSquare(debias='batch', beta=0.99)
+    """
+    if isinstance(rule, Rule):
+        return rule
+    if rule not in RULES:
+        raise ValueError(f"rule must be one of {sorted(RULES)} or a Rule object, got {rule!r}.")
+    return RULES[rule](**options)

@@ -1,0 +1,162 @@
+"""The likelihood of a bag's count when its labels are independent given its instances."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from unbag.bags.batch import BagBatch
+from unbag.rules.base import InstanceLoss, Rule
+
+__all__ = ["CountLikelihood"]
+
+
+@dataclass(frozen=True)
+class CountLikelihood(Rule):
+    r"""Minus the log likelihood of each bag's count under the Poisson-binomial law of its scores.
+
+    .. math:: \hat L = \mathrm{mean}_i \left[ -\log P\Big( \sum_j Y_{ij} = k_i a_i \Big) \right],
+              \qquad Y_{ij} \sim \mathrm{Bernoulli}(f_{ij}) \text{ independent}
+
+    Parameters
+    ----------
+    exact_up_to : int
+        Largest bag for which the probability is computed exactly; above it, by the Gaussian law of
+        the tilted sum (a saddlepoint approximation).
+
+    Notes
+    -----
+    Adding one number :math:`\theta` to all logits of a bag changes the law of its count by a known
+    factor. We pick the :math:`\theta` that makes the observed count the expected one, so the
+    probability that is left is never small, and one coefficient of a discrete Fourier transform
+    gives it to full precision, however unlikely the count was before.
+
+    A count that is not an integer is rounded. With noise of known variance the count is taken as
+    Gaussian with both variances. For several classes this is a composite likelihood: the sum over
+    classes of each class's own count.
+
+    Examples
+    --------
+    >>> CountLikelihood()(torch.zeros(4), BagBatch(torch.tensor([0.5, 0.5]), 2))
+    tensor(0.6931)
+    """
+
+    name: ClassVar[str] = "count_likelihood"
+    paper_name: ClassVar[str] = "new"
+    instance_loss: ClassVar[InstanceLoss] = "log"
+
+    exact_up_to: int = 1000
+
+    @classmethod
+    def variants(cls) -> tuple[Rule, ...]:
+        """Exact, and by the Gaussian law that serves large bags."""
+        return (cls(), cls(exact_up_to=0))
+
+    def loss(self, logits: Tensor, batch: BagBatch) -> Tensor:
+        """Compute the mean negative log likelihood, in double precision throughout."""
+        outputs = batch.outputs(logits).double()
+        if batch.task == "multiclass":
+            outputs = _class_against_rest(outputs)
+        counts = (batch.bag_sizes * batch.targets).double()
+        if batch.noise_variance is not None:
+            minus_log = _noisy_gaussian(outputs, counts, batch)
+        else:
+            minus_log = -self._log_probability(outputs, counts.round(), batch)
+        if batch.task == "multiclass" and batch.targets.shape[-1] == 2:
+            minus_log = minus_log / 2  # both classes tell the same count
+        return batch.average(minus_log).to(logits.dtype)
+
+    def _log_probability(self, outputs: Tensor, counts: Tensor, batch: BagBatch) -> Tensor:
+        sizes = batch.bag_sizes.double()
+        inside = (counts > 0) & (counts < sizes)
+        # The two extreme counts have a closed form and no finite tilt.
+        extreme = torch.where(
+            counts <= 0, -batch.sum(softplus(outputs)), -batch.sum(softplus(-outputs))
+        )
+        safe = torch.where(inside, counts, sizes / 2)
+        tilt = _tilt_to_mean(outputs.detach(), safe, batch)
+        largest = int(batch.bag_sizes.max()) if not isinstance(batch.sizes, int) else batch.sizes
+        law = _exact_log_mass if largest <= self.exact_up_to else _gaussian_log_mass
+        return torch.where(inside, law(outputs, safe, tilt, batch), extreme)
+
+
+def _class_against_rest(outputs: Tensor) -> Tensor:
+    """Logit of each class's softmax probability."""
+    log_scores = outputs.log_softmax(dim=-1)
+    n_classes = outputs.shape[-1]
+    others = log_scores.unsqueeze(-2).expand(*outputs.shape, n_classes)
+    own = torch.eye(n_classes, dtype=torch.bool, device=outputs.device)
+    return log_scores - others.masked_fill(own, -torch.inf).logsumexp(dim=-1)
+
+
+def _tilt_to_mean(outputs: Tensor, counts: Tensor, batch: BagBatch, n_halvings: int = 80) -> Tensor:
+    """Find, by bisection, the shift of the logits for which the expected count is `counts`."""
+    margin = batch.bag_sizes.double().log() + 1
+    low = -batch._largest(outputs) - margin
+    high = batch._largest(-outputs) + margin
+    for _ in range(n_halvings):
+        middle = (low + high) / 2
+        too_high = batch.sum((outputs + batch.spread(middle)).sigmoid()) > counts
+        low, high = torch.where(too_high, low, middle), torch.where(too_high, middle, high)
+    return (low + high) / 2
+
+
+def _tilting_factor(outputs: Tensor, counts: Tensor, tilt: Tensor, batch: BagBatch) -> Tensor:
+    """Log of what tilting divides the probability of `counts` by."""
+    tilted = outputs + batch.spread(tilt)
+    return batch.sum(softplus(tilted) - softplus(outputs)) - tilt * counts
+
+
+def _exact_log_mass(outputs: Tensor, counts: Tensor, tilt: Tensor, batch: BagBatch) -> Tensor:
+    """Invert the characteristic function of the tilted count at one point.
+
+    The number of frequencies is odd, so that none is pi, where a score of one half gives zero.
+    The second half of them are conjugates of the first.
+    """
+    largest = int(batch.bag_sizes.max()) if not isinstance(batch.sizes, int) else batch.sizes
+    half = (largest + 1) // 2
+    n_frequencies = 2 * half + 1
+    angles = torch.arange(1, half + 1, device=outputs.device, dtype=outputs.dtype)
+    angles = angles * (2 * math.pi / n_frequencies)
+    scores = (outputs + batch.spread(tilt)).sigmoid()
+    columns = [
+        _mass_of_one_output(scores[..., [c]], counts[..., [c]], angles, batch)
+        for c in range(outputs.shape[-1])
+    ]
+    mass = torch.cat(columns, dim=-1) / n_frequencies
+    return mass.clamp(min=1e-300).log() + _tilting_factor(outputs, counts, tilt, batch)
+
+
+def _mass_of_one_output(scores: Tensor, counts: Tensor, angles: Tensor, batch: BagBatch) -> Tensor:
+    log_modulus = 0.5 * torch.log1p(-4 * scores * (1 - scores) * (angles / 2).sin().square())
+    phase = torch.atan2(scores * angles.sin(), 1 - scores * (1 - angles.cos()))
+    terms = batch.sum(log_modulus).exp() * (batch.sum(phase) - angles * counts).cos()
+    return 1 + 2 * terms.sum(dim=-1, keepdim=True)
+
+
+def _gaussian_log_mass(outputs: Tensor, counts: Tensor, tilt: Tensor, batch: BagBatch) -> Tensor:
+    """Gaussian law of the tilted count at its mean.
+
+    One Newton step from the detached tilt moves its value nowhere and gives it its derivative.
+    """
+    scores = (outputs + batch.spread(tilt)).sigmoid()
+    curvature = batch.sum((scores * (1 - scores)).detach()).clamp(min=1e-12)
+    tilt = tilt - (batch.sum(scores) - counts) / curvature
+    scores = (outputs + batch.spread(tilt)).sigmoid()
+    variance = batch.sum(scores * (1 - scores))
+    # A law on the integers has no mass above one, whatever its variance.
+    log_mass = -0.5 * (2 * math.pi * variance).clamp(min=1.0).log()
+    return log_mass + _tilting_factor(outputs, counts, tilt, batch)
+
+
+def _noisy_gaussian(outputs: Tensor, counts: Tensor, batch: BagBatch) -> Tensor:
+    scores = outputs.sigmoid()
+    noise = batch.bag_sizes.double().square() * batch.noise.double()
+    variance = (batch.sum(scores * (1 - scores)) + noise).clamp(min=1 / 12)
+    gap = batch.sum(scores) - counts
+    return 0.5 * ((2 * math.pi * variance).log() + gap.square() / variance)

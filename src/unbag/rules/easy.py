@@ -1,0 +1,157 @@
+"""EasyLLP: reweight the two possible instance losses so that their bag average is unbiased."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from unbag.bags.batch import BagBatch
+from unbag.rules.base import InstanceLoss, Rule
+
+__all__ = ["EasyLog", "EasySquare"]
+
+
+@dataclass(frozen=True)
+class _Easy(Rule):
+    prior: Literal["plug_in", "split"] = "plug_in"
+
+    def __post_init__(self) -> None:
+        if self.prior not in ("plug_in", "split"):
+            raise ValueError(f"prior must be 'plug_in' or 'split', got {self.prior!r}.")
+
+    @classmethod
+    def variants(cls) -> tuple[Rule, ...]:
+        """With the prior from the same bags and from half of them."""
+        return (cls(), cls(prior="split"))
+
+    @property
+    def unbiased(self) -> bool:
+        """True: the loss is linear in the prior, so any independent unbiased prior keeps it so."""
+        return True
+
+    @property
+    def lower_bound(self) -> float | None:
+        """None: the weights can be negative."""
+        return None
+
+    @property
+    def min_bags(self) -> int:
+        """Two when the batch itself must be split."""
+        return 2 if self.prior == "split" else 1
+
+    @property
+    def prior_share(self) -> float:
+        """One half with sample splitting, as in the paper."""
+        return 0.5 if self.prior == "split" else 0.0
+
+    def loss(self, logits: Tensor, batch: BagBatch) -> Tensor:
+        """Compute the reweighted loss, after splitting off half of the bags if asked to."""
+        if self.prior == "split" and batch.prior is None:
+            logits, batch = _split_for_prior(logits, batch)
+        losses = _losses_of_each_label(batch.outputs(logits), batch, self.instance_loss)
+        return batch.average(_label_weights(batch) * batch.mean(losses))
+
+
+@dataclass(frozen=True)
+class EasySquare(_Easy):
+    r"""EasyLLP with the square loss (EZ.Sq).
+
+    .. math:: \hat L = \mathrm{mean}_i \left[ (k(a_i - p) + p) \, \mathrm{mean}_j \ell(1, f_{ij})
+              + (k(p - a_i) + 1 - p) \, \mathrm{mean}_j \ell(0, f_{ij}) \right]
+
+    Parameters
+    ----------
+    prior : {"plug_in", "split"}
+        Where :math:`p` comes from when the batch carries none: from the same bags, or from one
+        half of them while the loss is taken over the other half.
+
+    Notes
+    -----
+    Unbiased for the instance loss when :math:`p` is known or estimated on other bags. Its variance
+    does not vanish with the risk, and it is not bounded below.
+
+    References
+    ----------
+    busa2023easy, li2024optimistic
+
+    Examples
+    --------
+    >>> EasySquare()(torch.zeros(4), BagBatch(torch.tensor([0.5, 1.0]), 2))
+    tensor(0.2500)
+    """
+
+    name: ClassVar[str] = "easy_square"
+    paper_name: ClassVar[str] = "EZ.Sq"
+    instance_loss: ClassVar[InstanceLoss] = "square"
+
+
+@dataclass(frozen=True)
+class EasyLog(_Easy):
+    r"""EasyLLP with the log loss (EZ.Log); the formula of ``easy_square`` with another :math:`\ell`.
+
+    Parameters
+    ----------
+    prior : {"plug_in", "split"}
+        Where :math:`p` comes from when the batch carries none: from the same bags, or from one
+        half of them while the loss is taken over the other half.
+
+    Notes
+    -----
+    Unbiased for the instance loss when :math:`p` is known or estimated on other bags; not bounded
+    below, and worse the more confident the scores.
+
+    References
+    ----------
+    busa2023easy, li2024optimistic
+
+    Examples
+    --------
+    >>> EasyLog()(torch.zeros(4), BagBatch(torch.tensor([0.5, 1.0]), 2))
+    tensor(0.6931)
+    """
+
+    name: ClassVar[str] = "easy_log"
+    paper_name: ClassVar[str] = "EZ.Log"
+    instance_loss: ClassVar[InstanceLoss] = "log"
+
+
+def _losses_of_each_label(outputs: Tensor, batch: BagBatch, kind: InstanceLoss) -> Tensor:
+    """Loss of every label an instance could have: one column a class, or positives then negatives."""
+    if batch.task == "multiclass":
+        if kind == "log":
+            return -outputs.log_softmax(dim=-1)
+        scores = outputs.softmax(dim=-1)
+        return 1 - 2 * scores + scores.square().sum(dim=-1, keepdim=True)
+    signed = torch.cat([-outputs, outputs], dim=-1)
+    return softplus(signed) if kind == "log" else signed.sigmoid().square()
+
+
+def _label_weights(batch: BagBatch) -> Tensor:
+    """Weight of each of those columns in each bag."""
+    prior = batch.label_prior
+    weights = batch.bag_sizes * (batch.targets - prior) + prior
+    return weights if batch.task == "multiclass" else torch.cat([weights, 1 - weights], dim=-1)
+
+
+def _split_for_prior(logits: Tensor, batch: BagBatch) -> tuple[Tensor, BagBatch]:
+    """Spend the first half of the bags on the prior and keep the rest."""
+    half = batch.n_bags // 2
+    axis = -1 if batch.task == "binary" else -2
+    sizes = batch.sizes if isinstance(batch.sizes, int) else batch.sizes.narrow(0, 0, half)
+    spent = replace(batch, proportions=batch.proportions.narrow(axis, 0, half), sizes=sizes)
+    kept = slice(half, None)
+    rest = replace(
+        batch,
+        proportions=batch.proportions.narrow(axis, half, batch.n_bags - half),
+        sizes=batch.sizes if isinstance(batch.sizes, int) else batch.sizes[kept],
+        noise_variance=None,
+        prior=spent.label_prior.squeeze(-2).squeeze(-1)
+        if batch.task == "binary"
+        else spent.label_prior.squeeze(-2),
+    )
+    start = spent.n_instances
+    return logits.narrow(axis, start, logits.shape[axis] - start), rest

@@ -1,0 +1,61 @@
+"""The count likelihood where enumeration cannot reach."""
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from unbag import BagBatch
+from unbag.rules import CountLikelihood
+
+
+def log_mass_by_convolution(scores, count):
+    """Dynamic programming in extended precision, one Bernoulli at a time."""
+    mass = np.ones(1, dtype=np.longdouble)
+    for score in scores:
+        mass = np.convolve(mass, np.array([1 - score, score], dtype=np.longdouble))
+    return float(np.log(mass[count]))
+
+
+@pytest.mark.parametrize("bag_size", [7, 100, 1000])
+def test_exact_in_body_and_tails(bag_size, rng):
+    logits = rng.normal(size=bag_size)
+    scores = 1 / (1 + np.exp(-logits))
+    for count in {0, 1, bag_size // 3, bag_size // 2, bag_size - 1, bag_size}:
+        batch = BagBatch(torch.tensor([count / bag_size], dtype=torch.double), bag_size)
+        value = -float(CountLikelihood()(torch.tensor(logits), batch))
+        assert value == pytest.approx(log_mass_by_convolution(scores, count), rel=1e-9)
+
+
+def test_equal_scores_give_the_binomial_law():
+    logits = torch.full((5000,), -0.4, dtype=torch.double)
+    batch = BagBatch(torch.tensor([0.3], dtype=torch.double), 5000)
+    wanted = -stats.binom.logpmf(1500, 5000, torch.sigmoid(logits[0]).item())
+    assert float(CountLikelihood(exact_up_to=5000)(logits, batch)) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("bag_size", [200, 1000])
+def test_gaussian_and_exact_agree_where_they_overlap(bag_size, generator):
+    logits = torch.randn(3 * bag_size, generator=generator, dtype=torch.double)
+    for proportion in (0.1, 0.4, 0.9):
+        batch = BagBatch(torch.full((3,), proportion, dtype=torch.double), bag_size)
+        exact = CountLikelihood()(logits, batch)
+        gaussian = CountLikelihood(exact_up_to=0)(logits, batch)
+        assert abs(float(exact - gaussian)) < 1 / bag_size  # the next order of the expansion
+
+
+def test_gradient_is_posterior_minus_score(generator):
+    """d log P(count) / d logit_j = P(y_j = 1 | count) - f_j, here by Bayes on a pair."""
+    logits = torch.randn(2, generator=generator, dtype=torch.double, requires_grad=True)
+    batch = BagBatch(torch.tensor([0.5], dtype=torch.double), 2)
+    (gradient,) = torch.autograd.grad(-CountLikelihood()(logits, batch), logits)
+    f = logits.sigmoid()
+    first, second = f[0] * (1 - f[1]), f[1] * (1 - f[0])
+    wanted = torch.stack([first, second]) / (first + second) - f
+    torch.testing.assert_close(gradient, wanted.detach())
+
+
+def test_noise_widens_the_law():
+    batch = BagBatch(torch.tensor([0.31]), 10, noise_variance=torch.tensor([0.01]))
+    wanted = -stats.norm.logpdf(3.1, loc=5, scale=np.sqrt(2.5 + 100 * 0.01))
+    assert float(CountLikelihood()(torch.zeros(10), batch)) == pytest.approx(wanted, rel=1e-5)
