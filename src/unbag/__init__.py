@@ -1,6 +1,7 @@
 """Learn a classifier for single instances when only each bag's average label is known."""
 
-from unbag.bags import BagBatch
+from unbag import rules
+from unbag.bags import BagBatch, BagKFold, Bags, BagTarget, make_bags, split_bags
 
 __version__ = "0.1.0"
-__all__ = ["BagBatch"]
+__all__ = ["BagBatch", "BagKFold", "BagTarget", "Bags", "make_bags", "rules", "split_bags"]

@@ -116,7 +116,5 @@ def lowest_loss(rule, generator, n_draws=4000):
     shape = (n_draws, 12)
     logits = 4 * torch.randn(shape, generator=generator, dtype=torch.double)
     labels = (torch.rand(shape, generator=generator) < 0.5).double()
-    batch = BagBatch(
-        labels.unflatten(-1, (4, 3)).mean(dim=-1), 3, prior=prior_for(rule, 0.5)
-    )
+    batch = BagBatch(labels.unflatten(-1, (4, 3)).mean(dim=-1), 3, prior=prior_for(rule, 0.5))
     return float(rule(logits, batch).min())

@@ -55,7 +55,9 @@ def easy(scores, proportions, sizes, prior, loss):
     for bag, a, k in zip(split(scores, sizes), proportions, sizes, strict=True):
         positive = np.mean([loss(1, f) for f in bag])
         negative = np.mean([loss(0, f) for f in bag])
-        values.append((k * (a - prior) + prior) * positive + (k * (prior - a) + 1 - prior) * negative)
+        values.append(
+            (k * (a - prior) + prior) * positive + (k * (prior - a) + 1 - prior) * negative
+        )
     return np.mean(values)
 
 

@@ -113,9 +113,7 @@ def test_leading_axes_are_separate_problems(rule, task, generator):
 
 @every_rule
 @settings(max_examples=25, deadline=None)
-@given(
-    n_bags=st.integers(2, 5), bag_size=st.integers(1, 6), problem_seed=st.integers(0, 2**32 - 1)
-)
+@given(n_bags=st.integers(2, 5), bag_size=st.integers(1, 6), problem_seed=st.integers(0, 2**32 - 1))
 def test_equal_bags_are_a_case_of_unequal_ones(rule, n_bags, bag_size, problem_seed):
     generator = torch.Generator().manual_seed(problem_seed)
     logits, _, batch = laws.random_problem(generator, [bag_size] * n_bags)

@@ -1,5 +1,18 @@
 """Bags: validated once, here; made, split, batched and read from arrays."""
 
+from unbag.bags.bags import Bags
 from unbag.bags.batch import BagBatch, Task
+from unbag.bags.making import cut_batches, make_bags, split_bags
+from unbag.bags.target import BagKFold, BagTarget, bags_of
 
-__all__ = ["BagBatch", "Task"]
+__all__ = [
+    "BagBatch",
+    "BagKFold",
+    "BagTarget",
+    "Bags",
+    "Task",
+    "bags_of",
+    "cut_batches",
+    "make_bags",
+    "split_bags",
+]

@@ -102,7 +102,11 @@ class BagBatch:
         outputs = logits.unsqueeze(-1) if self.task == "binary" else logits
         wanted = (self.n_instances, self.targets.shape[-1])
         if outputs.shape[-2:] != wanted:
-            shape = f"(..., {wanted[0]})" if self.task == "binary" else f"(..., {wanted[0]}, {wanted[1]})"
+            shape = (
+                f"(..., {wanted[0]})"
+                if self.task == "binary"
+                else f"(..., {wanted[0]}, {wanted[1]})"
+            )
             raise ValueError(
                 f"logits must have shape {shape} for a {self.task} task with {self.n_bags} bags of "
                 f"{self.n_instances} instances in all, got {tuple(logits.shape)}. "

@@ -1,0 +1,100 @@
+"""Make bags from labelled instances, and cut bags into minibatches, folds and parts."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbag.bags.bags import Bags
+from unbag.errors import BagDataError
+from unbag.randomness import numpy_generator
+
+__all__ = ["cut_batches", "make_bags", "split_bags"]
+
+Array = NDArray[Any]
+
+
+def make_bags(
+    X: Any,
+    y: Any,
+    *,
+    bag_size: int,
+    seed: int,
+    remainder: Literal["keep", "drop"] = "keep",
+) -> Bags:
+    """Cut a random permutation of labelled instances into bags, and forget the labels.
+
+    Parameters
+    ----------
+    X : array or tensor of shape (n_instances, ...)
+    y : array of shape (n_instances,) or (n_instances, n_outputs)
+        Labels 0 and 1, or one-hot rows.
+    bag_size : int
+    seed : int
+    remainder : {"keep", "drop"}
+        Whether instances left over form a last, smaller bag.
+
+    Examples
+    --------
+    >>> bags = make_bags(np.zeros((10, 1)), np.arange(10) % 2, bag_size=4, seed=0)
+    >>> bags.sizes
+    array([4, 4, 2])
+    """
+    y = np.asarray(y, dtype=float)
+    if len(X) != len(y):
+        raise BagDataError(f"X and y must have the same length, got {len(X)} and {len(y)}.")
+    if not np.isin(y, (0, 1)).all():
+        raise BagDataError("y must hold labels 0 and 1. Encode other labels as one-hot rows first.")
+    if bag_size < 1 or len(y) < 2 * bag_size:
+        raise BagDataError(
+            f"bag_size must leave at least two bags of {len(y)} instances, got {bag_size}."
+        )
+    rows = numpy_generator(seed, "bags").permutation(len(y))
+    if remainder == "drop":
+        rows = rows[: len(rows) // bag_size * bag_size]
+    starts = np.arange(0, len(rows), bag_size)
+    sizes = np.diff([*starts, len(rows)])
+    sums = np.add.reduceat(y[rows], starts, axis=0)
+    proportions = sums / sizes.reshape(-1, *[1] * (y.ndim - 1))
+    task = "binary" if y.ndim == 1 else "multiclass" if (y.sum(1) == 1).all() else "multilabel"
+    ids: list[Hashable] = list(range(len(sizes)))
+    return Bags(X, rows, sizes, proportions, ids, None, task)  # type: ignore[arg-type]
+
+
+def split_bags(bags: Bags, *, share: float, seed: int) -> tuple[Bags, Bags]:
+    """Set a random share of the bags aside, whole.
+
+    Returns
+    -------
+    kept, aside : Bags
+
+    Examples
+    --------
+    >>> bags = make_bags(np.zeros((40, 1)), np.arange(40) % 2, bag_size=4, seed=0)
+    >>> kept, aside = split_bags(bags, share=0.2, seed=0)
+    >>> kept.n_bags, aside.n_bags
+    (8, 2)
+    """
+    n_aside = round(share * bags.n_bags)
+    if not 1 <= n_aside < bags.n_bags:
+        raise BagDataError(
+            f"share must leave bags on both sides, got {share} of {bags.n_bags} bags."
+        )
+    order = numpy_generator(seed, "split").permutation(bags.n_bags)
+    return bags.take(np.sort(order[n_aside:])), bags.take(np.sort(order[:n_aside]))
+
+
+def cut_batches(n_bags: int, *, bags_per_batch: int, seed: int) -> Iterator[Array]:
+    """Cut a random order of the bags into batches whose sizes differ by at most one bag.
+
+    Examples
+    --------
+    >>> [len(batch) for batch in cut_batches(7, bags_per_batch=3, seed=0)]
+    [4, 3]
+    """
+    order = numpy_generator(seed, "batches").permutation(n_bags)
+    n_batches = max(1, n_bags // bags_per_batch)
+    yield from np.array_split(order, n_batches)

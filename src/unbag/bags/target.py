@@ -1,0 +1,139 @@
+"""A target that remembers its bags, and a splitter that keeps them whole."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import GroupKFold
+
+from unbag.bags.validation import factorize
+from unbag.errors import BagDataError, SplitBagsWarning
+
+__all__ = ["BagKFold", "BagTarget", "bags_of"]
+
+
+class BagTarget(np.ndarray):
+    """Each instance's bag proportion, as an array that carries the bag ids through slicing.
+
+    With it ``GridSearchCV(pipeline, grid, cv=BagKFold(5)).fit(X, y)`` needs no metadata routing:
+    the ids follow indexing, copying and pickling. Any operation that would lose them gives an
+    array that `fit` refuses.
+
+    Parameters
+    ----------
+    bags : array of shape (n_instances,)
+        Bag of each instance.
+    proportions : mapping from bag id, or array of shape (n_instances,) or (n_instances, n_outputs)
+        Average label of the instance's bag.
+
+    Examples
+    --------
+    >>> y = BagTarget(["a", "b", "a"], {"a": 0.5, "b": 1.0})
+    >>> y
+    BagTarget([0.5, 1. , 0.5])
+    >>> y[[0, 2]].bags
+    array(['a', 'a'], dtype='<U1')
+    """
+
+    bags: NDArray[Any] | None
+    full_sizes: NDArray[Any] | None
+
+    def __new__(cls, bags: Any, proportions: Any) -> BagTarget:
+        codes, ids = factorize(bags)
+        if isinstance(proportions, Mapping):
+            missing = [b for b in ids if b not in proportions]
+            if missing:
+                raise BagDataError(f"proportions has no value for bag {missing[0]!r}.")
+            values = np.asarray([proportions[b] for b in ids], dtype=float)[codes]
+        else:
+            values = np.array(proportions, dtype=float)
+        if len(values) != len(codes):
+            raise BagDataError(
+                f"proportions must have one value per instance, wanted {len(codes)}, "
+                f"got {len(values)}."
+            )
+        target = values.view(cls)
+        target.bags = np.asarray(bags)
+        target.full_sizes = np.bincount(codes)[codes]
+        return target
+
+    def __array_finalize__(self, source: Any) -> None:
+        self.bags = None
+        self.full_sizes = None
+
+    def __getitem__(self, key: Any) -> Any:
+        values = super().__getitem__(key)
+        rows = key[0] if isinstance(key, tuple) else key
+        if isinstance(values, BagTarget) and self.bags is not None and rows is not None:
+            bags = self.bags[rows]
+            if np.shape(bags) == values.shape[:1]:
+                values.bags, values.full_sizes = bags, self.full_sizes[rows]  # type: ignore[index]
+        return values
+
+    def copy(self, order: Any = "C") -> BagTarget:
+        """Copy values and ids."""
+        target = super().copy(order).view(BagTarget)
+        target.bags, target.full_sizes = self.bags, self.full_sizes
+        return target
+
+    def __copy__(self) -> BagTarget:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> BagTarget:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        make, arguments, state = super().__reduce__()  # type: ignore[misc]
+        return make, arguments, (state, self.bags, self.full_sizes)
+
+    def __setstate__(self, state: Any) -> None:
+        values, self.bags, self.full_sizes = state
+        super().__setstate__(values)
+
+
+def bags_of(y: Any, bags: Any) -> Any:
+    """Bag ids of a target: those given, or those a `BagTarget` carries; None if there are none."""
+    if bags is not None or not isinstance(y, BagTarget):
+        return bags
+    if y.bags is None:
+        raise BagDataError(
+            "y is a BagTarget that lost its bag ids in an arithmetic operation or a reshape. "
+            "Build it anew with BagTarget(bags, proportions), or pass `bags`."
+        )
+    codes, _ = factorize(y.bags)
+    if (np.bincount(codes)[codes] != y.full_sizes).any():
+        warnings.warn(
+            "y holds only part of some bags, so their proportions do not describe these rows. "
+            "Split with cv=unbag.BagKFold(5), which keeps bags whole.",
+            SplitBagsWarning,
+            stacklevel=4,
+        )
+    return y.bags
+
+
+class BagKFold(GroupKFold):
+    """K folds of whole bags. Reads the bags from `groups`, or from a `BagTarget`.
+
+    Parameters
+    ----------
+    n_splits : int
+    shuffle : bool
+    random_state : int or None
+
+    Examples
+    --------
+    >>> y = BagTarget([0, 0, 1, 1], [0.5, 0.5, 1.0, 1.0])
+    >>> [test.tolist() for _, test in BagKFold(2).split(np.zeros(4), y)]
+    [[2, 3], [0, 1]]
+    """
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Any, Any]]:
+        """Generate the row numbers of each fold's training and test part."""
+        groups = bags_of(y, groups)
+        if groups is None:
+            raise BagDataError("BagKFold needs the bags: pass `groups`, or a BagTarget as y.")
+        yield from super().split(X, y, groups)

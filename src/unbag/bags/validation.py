@@ -1,0 +1,206 @@
+"""Checks on bags. Each error names the argument, what was wanted, what came and the way out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbag.errors import BagDataError, BagDataWarning
+
+__all__ = [
+    "as_instances",
+    "check_constant_in_bags",
+    "check_noise_variance",
+    "check_proportions",
+    "factorize",
+    "match_to_bags",
+]
+
+Array = NDArray[Any]
+
+
+def as_instances(X: Any, *, name: str = "X") -> Any:
+    """Return `X` as something with a shape and finite numbers; tensors pass through uncopied."""
+    if not hasattr(X, "shape") or not hasattr(X, "dtype"):
+        X = np.asarray(X)
+    if X.shape[0] == 0:
+        raise BagDataError(f"{name} must hold at least one instance, got shape {tuple(X.shape)}.")
+    _refuse_non_finite_rows(X, name)
+    return X
+
+
+def _refuse_non_finite_rows(X: Any, name: str) -> None:
+    total = X.sum()
+    if not np.isfinite(float(total)):
+        rows = np.asarray(X).reshape(X.shape[0], -1)
+        bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+        if len(bad):
+            raise BagDataError(
+                f"{name} must be finite, but row {bad[0]} holds NaN or infinity "
+                f"({len(bad)} rows in all). Impute or drop those rows first."
+            )
+
+
+def factorize(bags: Any, *, name: str = "bags") -> tuple[Array, list[Hashable]]:
+    """Number the bags in order of first appearance.
+
+    Examples
+    --------
+    >>> codes, ids = factorize(["b", "a", "b"])
+    >>> codes, ids
+    (array([0, 1, 0]), ['b', 'a'])
+    """
+    values = _as_id_array(bags, name)
+    if values.dtype != object:
+        ids, first, codes = np.unique(values, return_index=True, return_inverse=True)
+        rank = np.empty(len(ids), dtype=np.int64)
+        rank[np.argsort(first)] = np.arange(len(ids))
+        return rank[codes.reshape(-1)], ids[np.argsort(first)].tolist()
+    number: dict[Hashable, int] = {}
+    codes = np.fromiter((number.setdefault(b, len(number)) for b in values), np.int64, len(values))
+    return codes, list(number)
+
+
+def _as_id_array(bags: Any, name: str) -> Array:
+    if hasattr(bags, "to_numpy"):
+        bags = bags.to_numpy()
+    values = np.asarray(bags) if isinstance(bags, np.ndarray) else _list_of_ids(bags)
+    if values.ndim != 1:
+        raise BagDataError(f"{name} must have one bag id per instance, got shape {values.shape}.")
+    missing = np.flatnonzero([b is None or b != b for b in values.tolist()])
+    if len(missing):
+        raise BagDataError(
+            f"{name} must name a bag for every instance, but row {missing[0]} has none "
+            f"({len(missing)} rows in all). Drop those rows, or give them a bag."
+        )
+    return values
+
+
+def _list_of_ids(bags: Iterable[Any]) -> Array:
+    values = list(bags)
+    same_type = len({type(b) for b in values}) == 1
+    if same_type and isinstance(values[0], (int, str, np.integer, float)):
+        return np.asarray(values)
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def check_constant_in_bags(
+    y: Array, starts: Array, ids: list[Hashable], *, name: str = "y"
+) -> Array:
+    """Return each bag's common value of `y`, already sorted by bag."""
+    low, high = np.minimum.reduceat(y, starts), np.maximum.reduceat(y, starts)
+    differs = ~(high - low <= 1e-9)
+    bad = np.flatnonzero(differs.reshape(len(starts), -1).any(axis=1))
+    if len(bad):
+        first = bad[0]
+        raise BagDataError(
+            f"{name} must repeat one proportion for all instances of a bag, but bag {ids[first]!r} "
+            f"has values from {low[first]} to {high[first]} ({len(bad)} such bags). Pass each "
+            "instance its bag's average label, or leave `bags` out if these are instance labels."
+        )
+    return y[starts]
+
+
+def match_to_bags(
+    values: Any, ids: list[Hashable], *, bag_ids: Any = None, name: str = "proportions"
+) -> Array:
+    """Line per-bag values up with `ids`; a bag on one side and not on the other is an error."""
+    table = _as_mapping(values, bag_ids, name)
+    if table is None:
+        array = np.asarray(values, dtype=float)
+        if len(array) != len(ids):
+            raise BagDataError(
+                f"{name} must hold one value per bag, wanted {len(ids)}, got {len(array)}. "
+                "Pass a mapping from bag id to value, or `bag_ids` beside it."
+            )
+        return array
+    missing = [b for b in ids if b not in table]
+    if missing:
+        raise BagDataError(
+            f"{name} must cover every bag of the instances, but bag {missing[0]!r} is missing "
+            f"({len(missing)} bags in all)."
+        )
+    known = set(ids)
+    unused = [b for b in table if b not in known]
+    if unused:
+        raise BagDataError(
+            f"{name} names bag {unused[0]!r}, which has no instances ({len(unused)} such bags). "
+            "A bag cannot be empty: drop it from the bag table, or add its instances."
+        )
+    return np.asarray([table[b] for b in ids], dtype=float)
+
+
+def _as_mapping(values: Any, bag_ids: Any, name: str) -> dict[Hashable, Any] | None:
+    if isinstance(values, Mapping):
+        return dict(values)
+    if bag_ids is None:
+        return None
+    keys = _as_id_array(bag_ids, "bag_ids").tolist()
+    values = np.asarray(values)
+    if len(keys) != len(values):
+        raise BagDataError(
+            f"bag_ids and {name} must have the same length, got {len(keys)} and {len(values)}."
+        )
+    table = dict(zip(keys, values, strict=True))
+    if len(table) < len(keys):
+        seen: set[Hashable] = set()
+        twice = next(b for b in keys if b in seen or seen.add(b))  # type: ignore[func-returns-value]
+        raise BagDataError(f"bag_ids must be distinct, but bag {twice!r} comes more than once.")
+    return table
+
+
+def check_proportions(
+    proportions: Array, sizes: Array, ids: list[Hashable], *, noisy: bool
+) -> Array:
+    """Refuse NaN and values outside [0, 1]; warn when an exact proportion cannot be a count."""
+    proportions = np.asarray(proportions, dtype=float)
+    per_bag = proportions.reshape(len(sizes), -1)
+    _refuse(~np.isfinite(per_bag), proportions, ids, "finite", "Drop those bags, or repair them.")
+    if noisy:
+        return proportions
+    outside = (per_bag < 0) | (per_bag > 1)
+    way_out = (
+        "Pass counts as `counts`, divide percentages by 100, or state `noise_variance` if noise "
+        "was added on purpose."
+    )
+    _refuse(outside, proportions, ids, "in [0, 1]", way_out)
+    counts = per_bag * sizes[:, None]
+    # Single precision leaves an error of 6e-8 times the size.
+    fractional = (np.abs(counts - counts.round()) > 1e-6 * sizes[:, None]).any(axis=1)
+    if fractional.any():
+        first = np.flatnonzero(fractional)[0]
+        warnings.warn(
+            f"proportions: bag {ids[first]!r} has proportion {proportions[first]} of "
+            f"{sizes[first]} instances, which is no whole count ({fractional.sum()} such bags). "
+            "If proportions were rounded or noise was added, pass `noise_variance`; if instances "
+            "are missing, the guarantees do not hold.",
+            BagDataWarning,
+            stacklevel=4,
+        )
+    return proportions
+
+
+def _refuse(bad: Array, values: Array, ids: list[Hashable], wanted: str, way_out: str) -> None:
+    rows = np.flatnonzero(bad.any(axis=1))
+    if len(rows):
+        raise BagDataError(
+            f"proportions must be {wanted}, but bag {ids[rows[0]]!r} has {values[rows[0]]} "
+            f"({len(rows)} such bags). {way_out}"
+        )
+
+
+def check_noise_variance(variance: Array, ids: list[Hashable]) -> Array:
+    """Refuse a variance that is negative, NaN or infinite."""
+    bad = np.flatnonzero(~(np.isfinite(variance) & (variance >= 0)))
+    if len(bad):
+        raise BagDataError(
+            f"noise_variance must be finite and not negative, but bag {ids[bad[0]]!r} has "
+            f"{variance[bad[0]]}. Zero means an exact proportion."
+        )
+    return variance
