@@ -102,13 +102,9 @@ class BagBatch:
         outputs = logits.unsqueeze(-1) if self.task == "binary" else logits
         wanted = (self.n_instances, self.targets.shape[-1])
         if outputs.shape[-2:] != wanted:
-            shape = (
-                f"(..., {wanted[0]})"
-                if self.task == "binary"
-                else f"(..., {wanted[0]}, {wanted[1]})"
-            )
+            shape = ", ".join(["...", *map(str, wanted[: 1 if self.task == "binary" else 2])])
             raise ValueError(
-                f"logits must have shape {shape} for a {self.task} task with {self.n_bags} bags of "
+                f"logits must have shape ({shape}) for a {self.task} task with {self.n_bags} bags of "
                 f"{self.n_instances} instances in all, got {tuple(logits.shape)}. "
                 "Pass one logit per instance, the instances of the first bag first."
             )

@@ -15,7 +15,7 @@ InstanceLoss = Literal["square", "log", "zero_one"]
 
 
 class Rule(ABC):
-    """A loss on bags. Subclasses are frozen dataclasses, so a rule is a value: compared, hashed, named.
+    """A loss on bags. Subclasses are frozen dataclasses, so a rule is a value to compare and hash.
 
     The class attributes are claims, and ``tests/rules/test_every_rule.py`` checks each of them.
     """

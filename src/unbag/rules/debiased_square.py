@@ -24,7 +24,8 @@ class DebiasedSquare(Rule):
 
     .. math:: \hat R = \bar r^2 + (1 - 1/N) \, S^2 .
 
-    For equal bags this is :math:`k \, \mathrm{mean}_i(r_i^2) - (k-1) \, \mathrm{mean}_{i \neq j}(r_i r_j)`.
+    For equal bags this is
+    :math:`k \, \mathrm{mean}_i(r_i^2) - (k-1) \, \mathrm{mean}_{i \neq j}(r_i r_j)`.
 
     Parameters
     ----------
@@ -123,7 +124,7 @@ class DebiasedSquare(Rule):
 
 
 def pairwise_risk(residuals: Tensor, batch: BagBatch) -> Tensor:
-    """Estimate the mean instance square loss from residuals (..., n_bags, n_outputs), unbiasedly."""
+    """Estimate the mean instance square loss from residuals (..., n_bags, n_outputs)."""
     sizes, noise = batch.bag_sizes, batch.noise
     n_instances = batch.total(sizes)
     mean = _size_weighted_mean(residuals, batch)

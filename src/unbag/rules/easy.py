@@ -91,7 +91,7 @@ class EasySquare(_Easy):
 
 @dataclass(frozen=True)
 class EasyLog(_Easy):
-    r"""EasyLLP with the log loss (EZ.Log); the formula of ``easy_square`` with another :math:`\ell`.
+    r"""EasyLLP with the log loss (EZ.Log): ``easy_square`` with another :math:`\ell`.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class EasyLog(_Easy):
 
 
 def _losses_of_each_label(outputs: Tensor, batch: BagBatch, kind: InstanceLoss) -> Tensor:
-    """Loss of every label an instance could have: one column a class, or positives then negatives."""
+    """Loss of every label an instance could have: a column a class, or positives, negatives."""
     if batch.task == "multiclass":
         if kind == "log":
             return -outputs.log_softmax(dim=-1)

@@ -23,9 +23,9 @@ class ProportionSquare(Rule):
 
     Notes
     -----
-    For bags of size :math:`k` its expectation is :math:`R/k + (1 - 1/k)(E f - p)^2`: a fraction of the
-    instance risk plus a bias that dominates in large bags. It learns when the model class can drive
-    both to zero, and can fail by a constant when it cannot.
+    For bags of size :math:`k` its expectation is :math:`R/k + (1 - 1/k)(E f - p)^2`: a fraction of
+    the instance risk plus a bias that dominates in large bags. It learns when the model class can
+    drive both to zero, and can fail by a constant when it cannot.
 
     References
     ----------
@@ -50,7 +50,8 @@ class ProportionSquare(Rule):
 class ProportionLog(Rule):
     r"""Cross entropy between a bag's proportion and its mean score (PM.Log).
 
-    .. math:: \hat L = \mathrm{mean}_i \left[ -a_i \log \bar f_i - (1 - a_i) \log(1 - \bar f_i) \right]
+    .. math:: \hat L = \mathrm{mean}_i
+              \left[ -a_i \log \bar f_i - (1 - a_i) \log(1 - \bar f_i) \right]
 
     Notes
     -----
