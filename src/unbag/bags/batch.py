@@ -104,8 +104,8 @@ class BagBatch:
         if outputs.shape[-2:] != wanted:
             shape = ", ".join(["...", *map(str, wanted[: 1 if self.task == "binary" else 2])])
             raise ValueError(
-                f"logits must have shape ({shape}) for a {self.task} task with {self.n_bags} bags of "
-                f"{self.n_instances} instances in all, got {tuple(logits.shape)}. "
+                f"logits must have shape ({shape}) for a {self.task} task with {self.n_bags} bags "
+                f"of {self.n_instances} instances in all, got {tuple(logits.shape)}. "
                 "Pass one logit per instance, the instances of the first bag first."
             )
         return outputs

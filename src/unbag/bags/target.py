@@ -87,8 +87,8 @@ class BagTarget(np.ndarray):
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        make, arguments, *state = super().__reduce__()
-        return make, arguments, (*state, self.bags, self.full_sizes)
+        make, arguments, state = tuple(super().__reduce__())
+        return make, arguments, (state, self.bags, self.full_sizes)
 
     def __setstate__(self, state: Any) -> None:
         values, self.bags, self.full_sizes = state

@@ -1,0 +1,130 @@
+"""Minibatches of a stack of trials: row numbers and proportions on the device, drawn once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unbag.bags import BagBatch, Bags, Task, cut_batches, split_bags
+from unbag.engine.trial import Trial
+from unbag.errors import BagDataError
+
+__all__ = ["Batch", "TrialData", "as_inputs", "as_tensor", "cut_stack", "trial_data"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One minibatch of every trial in a stack.
+
+    Attributes
+    ----------
+    rows : Tensor of shape (n_trials, n_instances)
+        Row numbers of the instances, bag by bag.
+    proportions : Tensor of shape (n_trials, n_bags) or (n_trials, n_bags, n_outputs)
+    noise_variance : Tensor of shape (n_trials, n_bags), optional
+    sizes : int or Tensor of shape (n_bags,)
+    """
+
+    rows: Tensor
+    proportions: Tensor
+    noise_variance: Tensor | None
+    sizes: int | Tensor
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """What changes from step to step."""
+        given = [self.rows, self.proportions, self.noise_variance]
+        return [tensor for tensor in given if tensor is not None]
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Batches with the same key can share one captured step."""
+        sizes = self.sizes if isinstance(self.sizes, int) else tuple(self.sizes.tolist())
+        return (*(tuple(t.shape) for t in self.tensors), sizes)
+
+    def bags(self, trials: slice, prior: Tensor, task: Task) -> BagBatch:
+        """What the rule of these trials sees."""
+        noise = None if self.noise_variance is None else self.noise_variance[trials]
+        return BagBatch(self.proportions[trials], self.sizes, noise, prior[trials], task)
+
+
+@dataclass(frozen=True)
+class TrialData:
+    """The bags a trial trains on, its prior, and its batches as positions of bags."""
+
+    bags: Bags
+    prior: Any
+    batches: tuple[Any, ...]
+
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """Trials with the same layout can be stacked: same number and sizes of bags per batch."""
+        if (size := self.bags.equal_size) is not None:
+            return (size, *(len(batch) for batch in self.batches))
+        return tuple(tuple(self.bags.sizes[batch].tolist()) for batch in self.batches)
+
+
+def trial_data(trial: Trial, bags: Bags, *, bags_per_batch: int) -> TrialData:
+    """Estimate the prior, on bags of its own if the rule wants that, and draw the batches."""
+    prior = bags.prior
+    if trial.rule.prior_share:
+        bags, apart = split_bags(bags, share=trial.rule.prior_share, seed=trial.seed)
+        prior = apart.prior
+    per_batch = min(bags_per_batch, bags.n_bags)
+    if per_batch < trial.rule.min_bags:
+        raise BagDataError(
+            f"bags_per_batch must be at least {trial.rule.min_bags} for rule "
+            f"{trial.rule.name!r}, got {per_batch}."
+        )
+    batches = cut_batches(bags.n_bags, bags_per_batch=per_batch, seed=trial.seed)
+    return TrialData(bags, prior, tuple(batches))
+
+
+def cut_stack(data: Sequence[TrialData], device: torch.device) -> list[Batch]:
+    """Put the batches of trials with one layout on the device."""
+    return [_cut_batch(data, number, device) for number in range(len(data[0].batches))]
+
+
+def _cut_batch(data: Sequence[TrialData], number: int, device: torch.device) -> Batch:
+    chosen = [(d.bags, d.batches[number]) for d in data]
+    rows = np.stack([bags.rows_of(batch) for bags, batch in chosen])
+    proportions = np.stack([bags.proportions[batch] for bags, batch in chosen])
+    noise = None
+    if chosen[0][0].noise_variance is not None:
+        stacked = np.stack([bags.noise_variance[batch] for bags, batch in chosen])  # type: ignore[index]
+        noise = torch.tensor(stacked, dtype=torch.float32, device=device)
+    sizes = chosen[0][0].sizes[chosen[0][1]]
+    equal = bool((sizes == sizes[0]).all())
+    return Batch(
+        torch.tensor(rows, device=device),
+        torch.tensor(proportions, dtype=torch.float32, device=device),
+        noise,
+        int(sizes[0]) if equal else torch.tensor(sizes, device=device),
+    )
+
+
+def as_tensor(X: Any, device: torch.device) -> Tensor:
+    """Instances on the device: bytes stay bytes, everything else becomes single precision."""
+    tensor = X if isinstance(X, Tensor) else torch.from_numpy(_native(X))
+    if tensor.dtype == torch.uint8:
+        return tensor.to(device)
+    return tensor.to(device=device, dtype=torch.float32)
+
+
+def _native(X: Any) -> Any:
+    X = np.asarray(X)
+    if X.dtype == bool or (X.dtype.kind in "iu" and X.dtype != np.uint8):
+        X = X.astype(np.float32)
+    if not X.flags.writeable or not X.dtype.isnative:
+        X = X.astype(np.float32 if X.dtype != np.uint8 else np.uint8)
+    return X
+
+
+def as_inputs(x: Tensor) -> Tensor:
+    """What a model sees: bytes are pixels and come divided by 255."""
+    return x.float().div_(255) if x.dtype == torch.uint8 else x

@@ -1,0 +1,131 @@
+"""Models that learn side by side: stacked with `torch.func`, or one at a time."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state, vmap
+
+from unbag.models import KEY_SUFFIX, advance_key
+
+__all__ = ["Learner", "SingleLearner", "StackedLearner", "why_not_stackable"]
+
+# These draw from a global generator or change their buffers in place, which a stack cannot follow.
+_UNSTACKABLE = (
+    nn.modules.dropout._DropoutNd,
+    nn.modules.batchnorm._BatchNorm,
+    nn.RNNBase,
+)
+
+
+class Learner(Protocol):
+    """One or more models whose logits carry a trial axis."""
+
+    parameters: list[Tensor]
+
+    @property
+    def n_models(self) -> int:
+        """How many models there are."""
+
+    def logits(self, x: Tensor, *, shared: bool = False) -> Tensor:
+        """Logits of shape (n_models, n_instances, n_outputs)."""
+
+    def train(self, mode: bool) -> None:
+        """Switch dropout and the like on or off."""
+
+    def advance(self) -> None:
+        """Move every dropout mask to the next step."""
+
+    def export(self, values: list[Tensor], index: int) -> nn.Module:
+        """Model number `index` with these parameter values, on the CPU."""
+
+
+class SingleLearner:
+    """One model, called directly; `forward` may be a compiled version of it."""
+
+    n_models = 1
+
+    def __init__(self, model: nn.Module, *, forward: Callable[[Tensor], Tensor] | None = None):
+        self.model = model
+        self.forward = forward or model
+        self.parameters = [p for p in model.parameters() if p.requires_grad]
+        self.keys = [b for n, b in model.named_buffers() if n.endswith(KEY_SUFFIX)]
+
+    def logits(self, x: Tensor, *, shared: bool = False) -> Tensor:
+        """Logits of the one model, with a trial axis of one."""
+        return self.forward(x if shared else x[0]).unsqueeze(0)
+
+    def train(self, mode: bool) -> None:
+        """Switch the model's mode."""
+        self.model.train(mode)
+
+    def advance(self) -> None:
+        """Advance the keys in place."""
+        for key in self.keys:
+            advance_key(key)
+
+    def export(self, values: list[Tensor], index: int) -> nn.Module:
+        """Copy of the model with these values."""
+        model = copy.deepcopy(self.model).cpu().eval()
+        trainable = [p for p in model.parameters() if p.requires_grad]
+        with torch.no_grad():
+            for parameter, value in zip(trainable, values, strict=True):
+                parameter.copy_(value)
+        return model
+
+
+class StackedLearner:
+    """Several models of one architecture, evaluated in one vectorised call."""
+
+    def __init__(self, models: list[nn.Module]) -> None:
+        self.n_models = len(models)
+        self.template = models[0]
+        stacked, self.buffers = stack_module_state(models)
+        trainable = {name for name, p in models[0].named_parameters() if p.requires_grad}
+        self.named = {n: p.detach().requires_grad_() for n, p in stacked.items() if n in trainable}
+        self.buffers |= {n: p.detach() for n, p in stacked.items() if n not in trainable}
+        self.parameters = list(self.named.values())
+        self.keys = [b for n, b in self.buffers.items() if n.endswith(KEY_SUFFIX)]
+
+    def _one(self, named: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor) -> Tensor:
+        return functional_call(self.template, (named, buffers), (x,))
+
+    def logits(self, x: Tensor, *, shared: bool = False) -> Tensor:
+        """Logits of all models, on inputs of their own or on shared ones."""
+        call = vmap(self._one, in_dims=(0, 0, None if shared else 0))
+        return call(self.named, self.buffers, x)
+
+    def train(self, mode: bool) -> None:
+        """Switch the mode of all models."""
+        self.template.train(mode)
+
+    def advance(self) -> None:
+        """Advance the keys of all models in place."""
+        for key in self.keys:
+            advance_key(key)
+
+    def export(self, values: list[Tensor], index: int) -> nn.Module:
+        """Copy of one model with its slice of these values."""
+        model = copy.deepcopy(self.template).cpu().eval()
+        state = {name: value[index] for name, value in zip(self.named, values, strict=True)}
+        state |= {name: buffer[index] for name, buffer in self.buffers.items()}
+        model.load_state_dict({name: tensor.cpu() for name, tensor in state.items()})
+        return model
+
+
+def why_not_stackable(models: list[nn.Module], x: Tensor) -> str | None:
+    """Reason the models must be trained in turn, or None; tried on one batch `x` of instances."""
+    for module in models[0].modules():
+        if isinstance(module, _UNSTACKABLE):
+            return f"it holds {type(module).__name__}, which keeps random or running state"
+    try:
+        learner = StackedLearner([copy.deepcopy(model) for model in models[:2]])
+        learner.train(True)
+        learner.logits(x[:2], shared=True)
+    except Exception as error:  # whatever a user's module raises under vmap
+        return f"torch.func.vmap cannot run it ({type(error).__name__}: {error})"
+    return None

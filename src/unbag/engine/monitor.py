@@ -1,0 +1,119 @@
+"""What is measured after each epoch, on instances that are not trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unbag.bags import BagBatch, Bags, Task
+from unbag.engine.batches import as_inputs, as_tensor
+from unbag.engine.learner import Learner
+from unbag.rules.debiased_square import pairwise_risk
+
+__all__ = ["Criterion", "Monitor", "held_out_risk", "labelled_error"]
+
+Criterion = Literal["zero_one", "square"]
+
+
+@dataclass(frozen=True, eq=False)
+class Monitor:
+    """A number for each trial, computed from logits on fixed instances.
+
+    Attributes
+    ----------
+    name : str
+        Its key in the history.
+    X : array or tensor of shape (n, ...)
+        Instances.
+    measure : function
+        Takes logits of shape (n_trials, n, n_outputs), returns (n_trials,).
+    chunk : int
+        Instances evaluated at a time.
+    """
+
+    name: str
+    X: Any
+    measure: Callable[[Tensor], Tensor]
+    chunk: int = 5000
+
+    def on(self, device: torch.device) -> Monitor:
+        """Move the instances to a device."""
+        return Monitor(self.name, as_tensor(self.X, device), self.measure, self.chunk)
+
+    @torch.no_grad()
+    def __call__(self, learner: Learner) -> Tensor:
+        """Evaluate every trial."""
+        parts = [
+            learner.logits(as_inputs(self.X[start : start + self.chunk]), shared=True)
+            for start in range(0, len(self.X), self.chunk)
+        ]
+        return self.measure(torch.cat(parts, dim=1).float())
+
+
+def held_out_risk(
+    bags: Bags, *, criterion: Criterion = "zero_one", name: str = "held_out_risk"
+) -> Monitor:
+    r"""Estimate the instance risk on held-out bags, without a label.
+
+    .. math:: \hat R = \bar r^2 + (1 - 1/N) S^2
+
+    with residuals of hard predictions ("zero_one") or of scores ("square").
+
+    Notes
+    -----
+    Unbiased for the 0-1 error or the square loss when instances are i.i.d.
+    """
+    X = bags.X[torch.as_tensor(bags.rows) if isinstance(bags.X, Tensor) else bags.rows]
+    size = bags.equal_size
+    sizes: int | Tensor = torch.tensor(bags.sizes) if size is None else size
+    noise = None if bags.noise_variance is None else torch.tensor(bags.noise_variance)
+    batch = BagBatch(torch.tensor(bags.proportions).float(), sizes, noise, task=bags.task)
+
+    def measure(logits: Tensor) -> Tensor:
+        here = _move(batch, logits.device)
+        scores = _scores(logits, bags.task, criterion)
+        risk = pairwise_risk(here.mean(scores) - here.targets, here)
+        # A wrong class differs from the right one in two coordinates of the one-hot label.
+        return risk / 2 if bags.task == "multiclass" and criterion == "zero_one" else risk
+
+    return Monitor(name, X, measure)
+
+
+def labelled_error(X: Any, y: Any, *, name: str = "test_error") -> Monitor:
+    """Share of wrong hard predictions on labelled instances, for experiments that have labels."""
+    labels = torch.as_tensor(np.asarray(y))
+
+    def measure(logits: Tensor) -> Tensor:
+        wanted = labels.to(logits.device)
+        binary = logits.shape[-1] == 1
+        predicted = logits.squeeze(-1) > 0 if binary else logits.argmax(dim=-1)
+        return (predicted != wanted).float().mean(dim=-1)
+
+    return Monitor(name, X, measure)
+
+
+def _move(batch: BagBatch, device: torch.device) -> BagBatch:
+    sizes = batch.sizes if isinstance(batch.sizes, int) else batch.sizes.to(device)
+    noise = None if batch.noise_variance is None else batch.noise_variance.to(device)
+    return BagBatch(batch.proportions.to(device), sizes, noise, None, batch.task)
+
+
+def _scores(logits: Tensor, task: Task, criterion: Criterion) -> Tensor:
+    if criterion == "square":
+        return logits.softmax(dim=-1) if task == "multiclass" else logits.sigmoid()
+    if task == "multiclass":
+        best = logits.argmax(dim=-1, keepdim=True)
+        return torch.zeros_like(logits).scatter(-1, best, 1.0)
+    return (logits > 0).to(logits.dtype)
+
+
+def check_names(monitors: Sequence[Monitor]) -> None:
+    """Refuse two monitors with one name."""
+    names = [monitor.name for monitor in monitors]
+    if len(set(names)) < len(names) or "loss" in names:
+        raise ValueError(f"monitors must have distinct names other than 'loss', got {names}.")

@@ -1,0 +1,31 @@
+"""A progress bar for long work, silent unless asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+__all__ = ["Tick", "progress_bar"]
+
+Tick = Callable[[str], None]
+
+
+@contextmanager
+def progress_bar(title: str, total: int, *, show: bool) -> Iterator[Tick]:
+    """Yield a function that moves the bar by one and sets the text behind it."""
+    if not show:
+        yield lambda text: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[text]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=total, text="")
+        yield lambda text: bar.update(task, advance=1, text=text)

@@ -1,0 +1,125 @@
+"""One training step of a stack: forward, every trial's own rule, backward, update."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from itertools import groupby
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from unbag.bags import Task
+from unbag.engine.adam import StackedAdam
+from unbag.engine.batches import Batch, as_inputs
+from unbag.engine.learner import Learner
+from unbag.engine.trial import Trial
+from unbag.rules import Rule
+
+__all__ = ["GraphedStep", "Precision", "Step", "rule_slices"]
+
+Precision = Literal["float32", "bfloat16"]
+
+
+def rule_slices(trials: Sequence[Trial]) -> list[tuple[Rule, slice]]:
+    """Runs of trials with one rule; trials come sorted by rule."""
+    runs, start = [], 0
+    for rule, group in groupby(trials, key=lambda trial: trial.rule):
+        stop = start + len(list(group))
+        runs.append((rule, slice(start, stop)))
+        start = stop
+    return runs
+
+
+class Step:
+    """A callable that trains every trial of a stack on one batch and adds up their losses."""
+
+    def __init__(
+        self,
+        learner: Learner,
+        optimizer: StackedAdam,
+        trials: Sequence[Trial],
+        X: Tensor,
+        prior: Tensor,
+        *,
+        task: Task,
+        precision: Precision = "float32",
+    ) -> None:
+        self.learner, self.optimizer, self.X, self.prior = learner, optimizer, X, prior
+        self.task: Task = task
+        self.precision = precision
+        self.runs = rule_slices(trials)
+        n_outputs = 1 if prior.ndim == 1 else prior.shape[1]
+        self.states = [self._fresh_state(trials, n_outputs) for _ in self.runs]
+        self.loss_sum = torch.zeros(len(trials), device=X.device)
+
+    def _fresh_state(self, trials: Sequence[Trial], n_outputs: int) -> Tensor:
+        return torch.full((len(trials), 1, n_outputs), torch.nan, device=self.X.device)
+
+    def __call__(self, batch: Batch) -> None:
+        """Train on one batch."""
+        x = as_inputs(self.X[batch.rows])
+        with self._autocast():
+            logits = self.learner.logits(x)
+        losses = self._losses(logits.float(), batch)
+        gradients = torch.autograd.grad(losses.sum(), self.learner.parameters)
+        self.optimizer.step(gradients)
+        self.learner.advance()
+        self.loss_sum += losses.detach()
+
+    def _losses(self, logits: Tensor, batch: Batch) -> Tensor:
+        if self.task == "binary":
+            logits = logits.squeeze(-1)
+        parts = []
+        for number, (rule, trials) in enumerate(self.runs):
+            state = self.states[number][trials]
+            bags = batch.bags(trials, self.prior, self.task)
+            loss, new_state = rule.step(logits[trials], bags, state)
+            if new_state is not state and new_state is not None:
+                state.copy_(new_state)
+            parts.append(loss)
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+    def _autocast(self) -> AbstractContextManager[object]:
+        if self.precision == "float32":
+            return nullcontext()
+        return torch.autocast(self.X.device.type, dtype=torch.bfloat16)
+
+
+class GraphedStep:
+    """A step captured once per batch shape as a CUDA graph and replayed without the host."""
+
+    def __init__(self, step: Step, *, warm_up: int = 3) -> None:
+        self.step, self.warm_up = step, warm_up
+        self.graphs: dict[object, tuple[torch.cuda.CUDAGraph, Batch]] = {}
+        self.eager_calls = 0
+
+    @property
+    def loss_sum(self) -> Tensor:
+        """The wrapped step's running sum."""
+        return self.step.loss_sum
+
+    def __call__(self, batch: Batch) -> None:
+        """Replay the captured step; the first few calls run eagerly, as capture requires."""
+        if self.eager_calls < self.warm_up:
+            self.eager_calls += 1
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                self.step(batch)
+            torch.cuda.current_stream().wait_stream(side)
+            return
+        graph, static = self.graphs.get(batch.key) or self._capture(batch)
+        for held, given in zip(static.tensors, batch.tensors, strict=True):
+            held.copy_(given)
+        graph.replay()
+
+    def _capture(self, batch: Batch) -> tuple[torch.cuda.CUDAGraph, Batch]:
+        noise = None if batch.noise_variance is None else batch.noise_variance.clone()
+        static = Batch(batch.rows.clone(), batch.proportions.clone(), noise, batch.sizes)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self.step(static)
+        self.graphs[batch.key] = (graph, static)
+        return graph, static

@@ -1,0 +1,176 @@
+"""The paper's five architectures and the tabular net, as functions of the input's shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from unbag.models.dropout import KeyedDropout
+
+__all__ = ["MODELS", "ModelBuilder", "Standardize", "get_model"]
+
+ModelBuilder = Callable[[tuple[int, ...], int], nn.Module]
+
+
+class Standardize(nn.Module):
+    """Subtract the training mean and divide by the training deviation of each feature.
+
+    Examples
+    --------
+    >>> layer = Standardize(1)
+    >>> layer.adapt([torch.tensor([[1.0], [3.0]])])
+    >>> layer(torch.tensor([[2.0]]))
+    tensor([[0.]])
+    """
+
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(self, n_features: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(n_features))
+        self.register_buffer("scale", torch.ones(n_features))
+
+    def adapt(self, chunks: Iterable[Tensor]) -> None:
+        """Take mean and deviation from the training instances; a constant feature keeps scale 1."""
+        count, mean, spread = 0, torch.zeros_like(self.mean), torch.zeros_like(self.mean)
+        for chunk in chunks:
+            # Chan's update: join the moments of what was seen with those of the chunk.
+            variance, chunk_mean = torch.var_mean(chunk.flatten(1).cpu(), dim=0, correction=0)
+            total, gap = count + len(chunk), chunk_mean - mean
+            spread += variance * len(chunk) + gap.square() * (count * len(chunk) / total)
+            mean += gap * (len(chunk) / total)
+            count = total
+        deviation = (spread / count).sqrt()
+        self.mean.copy_(mean)
+        self.scale.copy_(torch.where(deviation > 1e-6 * mean.abs(), deviation, 1.0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Standardise a batch."""
+        return (x - self.mean) / self.scale
+
+
+def linear(input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
+    """One dense layer."""
+    return nn.Sequential(nn.Flatten(), _dense(_size(input_shape), n_outputs))
+
+
+def two_layer(input_shape: tuple[int, ...], n_outputs: int, *, width: int) -> nn.Module:
+    """One hidden layer of ReLU units."""
+    return nn.Sequential(
+        nn.Flatten(), _dense(_size(input_shape), width), nn.ReLU(), _dense(width, n_outputs)
+    )
+
+
+def tabular(input_shape: tuple[int, ...], n_outputs: int, *, width: int = 100) -> nn.Module:
+    """One hidden layer of ReLU units on standardised features."""
+    n_features = _size(input_shape)
+    return nn.Sequential(
+        nn.Flatten(),
+        Standardize(n_features),
+        _dense(n_features, width),
+        nn.ReLU(),
+        _dense(width, n_outputs),
+    )
+
+
+def small_cnn(input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
+    """Two convolutions, each pooled, and a dense layer behind dropout."""
+    channels = _image_shape(input_shape)[0]
+    features = nn.Sequential(
+        *_convolution(channels, 32), nn.MaxPool2d(2), *_convolution(32, 64), nn.MaxPool2d(2)
+    )
+    return nn.Sequential(
+        features,
+        nn.Flatten(),
+        KeyedDropout(0.5),
+        _dense(_feature_size(features, input_shape), n_outputs),
+    )
+
+
+def large_cnn(input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
+    """Two blocks of two convolutions, and two dense layers, with dropout throughout.
+
+    The first convolution of a block keeps the image's size, as in the well-known Keras example this
+    architecture comes from; the paper does not state its padding.
+    """
+    channels = _image_shape(input_shape)[0]
+    features = nn.Sequential(*_block(channels, 32), *_block(32, 64))
+    return nn.Sequential(
+        features,
+        nn.Flatten(),
+        _dense(_feature_size(features, input_shape), 512),
+        nn.ReLU(),
+        KeyedDropout(0.5),
+        _dense(512, n_outputs),
+    )
+
+
+MODELS: dict[str, ModelBuilder] = {
+    "linear": linear,
+    "mlp100": partial(two_layer, width=100),
+    "mlp1000": partial(two_layer, width=1000),
+    "cnn_small": small_cnn,
+    "cnn_large": large_cnn,
+    "mlp": tabular,
+}
+
+
+def get_model(model: str | ModelBuilder | Any) -> ModelBuilder:
+    """Look a builder up by name, or pass a function ``(input_shape, n_outputs) -> nn.Module``.
+
+    Examples
+    --------
+    >>> get_model("linear")((64,), 1)(torch.zeros(3, 64)).shape
+    torch.Size([3, 1])
+    """
+    if callable(model):
+        return model
+    if model not in MODELS:
+        raise ValueError(f"model must be one of {sorted(MODELS)} or a function, got {model!r}.")
+    return MODELS[model]
+
+
+def _dense(n_inputs: int, n_outputs: int) -> nn.Linear:
+    return _glorot(nn.Linear(n_inputs, n_outputs))
+
+
+def _convolution(n_inputs: int, n_outputs: int, *, padding: int = 0) -> list[nn.Module]:
+    return [_glorot(nn.Conv2d(n_inputs, n_outputs, 3, padding=padding)), nn.ReLU()]
+
+
+def _block(n_inputs: int, n_outputs: int) -> list[nn.Module]:
+    return [
+        *_convolution(n_inputs, n_outputs, padding=1),
+        *_convolution(n_outputs, n_outputs),
+        nn.MaxPool2d(2),
+        KeyedDropout(0.25),
+    ]
+
+
+def _glorot(layer: Any) -> Any:
+    nn.init.xavier_uniform_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    return int(torch.Size(shape).numel())
+
+
+def _image_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    if len(shape) != 3:
+        raise ValueError(
+            f"A convolutional net needs images of shape (channels, height, width), got {shape}. "
+            "Reshape X, or use model='mlp'."
+        )
+    return shape
+
+
+def _feature_size(features: nn.Module, input_shape: tuple[int, ...]) -> int:
+    with torch.no_grad():
+        return features.eval()(torch.zeros(1, *input_shape)).numel()
