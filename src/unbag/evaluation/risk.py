@@ -1,0 +1,297 @@
+"""The 0-1 and the square risk from bags, with an interval; no instance label is needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbag.bags import Bags
+from unbag.errors import BagDataError
+from unbag.evaluation.intervals import ResidualLaw, invert_law, square_cumulants
+from unbag.evaluation.weighting import Fit, fit_variance, weighted_fit
+
+__all__ = ["RiskEstimate", "estimate_risk", "pairwise_value"]
+
+Array = NDArray[Any]
+Loss = Literal["zero_one", "square"]
+# Risks at which the law is worked out: steps of 8 %, between which it is all but linear.
+GRID = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 180)])
+
+
+@dataclass(frozen=True)
+class RiskEstimate:
+    """A risk estimated from bags, and what it might be instead.
+
+    Attributes
+    ----------
+    value : float
+        Unbiased estimate. With noisy proportions it can be negative; it is not clipped.
+    low, high : float
+        Ends of the interval, within the risk's natural range.
+    standard_error : float
+        Standard deviation the estimate would have if the risk were `value`.
+    n_bags : int
+    confidence : float
+
+    Examples
+    --------
+    >>> print(RiskEstimate(0.031, 0.022, 0.043, 0.005, 120, 0.95))
+    3.1 % (95 % interval 2.2 to 4.3, from 120 bags)
+    """
+
+    value: float
+    low: float
+    high: float
+    standard_error: float
+    n_bags: int
+    confidence: float
+
+    def __str__(self) -> str:
+        value, low, high = (100 * number for number in (self.value, self.low, self.high))
+        return (
+            f"{value:.1f} % ({100 * self.confidence:g} % interval {low:.1f} to {high:.1f}, "
+            f"from {self.n_bags} bags)"
+        )
+
+
+def pairwise_value(residuals: Any, sizes: Any, noise: Any = 0.0) -> float:
+    r"""Estimate the mean instance square loss from bag residuals, unbiasedly.
+
+    With :math:`\bar r = \sum k_i r_i / N` and :math:`S^2 = \sum k_i (r_i - \bar r)^2 / (n - 1)`,
+
+    .. math:: \hat R = \bar r^2 + (1 - 1/N) \, S^2,
+
+    less what noise of known variance adds to it in expectation.
+
+    Parameters
+    ----------
+    residuals : array of shape (n_bags,) or (n_bags, n_outputs)
+        Mean score of each bag minus its proportion.
+    sizes : array of shape (n_bags,)
+    noise : float or array of shape (n_bags,)
+        Variance of the noise in the proportions.
+
+    Notes
+    -----
+    Unbiased for i.i.d. instances, for any sizes and noise; never negative without noise.
+
+    Examples
+    --------
+    >>> pairwise_value([0.0, 0.5], sizes=[2, 2])
+    0.25
+    """
+    values = np.asarray(residuals, dtype=float)
+    sizes = np.asarray(sizes, dtype=float)
+    noise = np.broadcast_to(np.asarray(noise, dtype=float), sizes.shape)
+    values = values.reshape(len(sizes), -1)
+    return weighted_fit(values, sizes, noise, np.ones_like(sizes), sizes).risk
+
+
+def estimate_risk(
+    scores: Any,
+    bags: Bags,
+    *,
+    loss: Loss = "zero_one",
+    confidence: float = 0.95,
+    weights: Literal["optimal", "size"] = "optimal",
+    noise_kurtosis: float | None = None,
+) -> RiskEstimate:
+    """Estimate the risk of single instances from bags, with a confidence interval.
+
+    Parameters
+    ----------
+    scores : array of shape (n_instances,) or (n_instances, n_outputs)
+        Probability of the positive label, or of each class, in the order of ``bags.X``.
+    bags : Bags
+        Bags the scores were not fitted on.
+    loss : {"zero_one", "square"}
+        Error of the hard predictions (score above 1/2, or the largest), or Brier score. With
+        several labels an instance the average over labels.
+    confidence : float
+    weights : {"optimal", "size"}
+        How bags of different size or noise are weighted: by their information about the risk, or
+        all alike, which is the pairwise rule.
+    noise_kurtosis : float, optional
+        Excess kurtosis of the noise in the proportions, which the interval depends on: 0 if it is
+        normal, 3 if Laplace. None estimates it from the bags.
+
+    Notes
+    -----
+    The estimate is unbiased when bags are random draws. The interval inverts the law which the
+    estimate has for each risk (spread and skewness included), because near small risks, where
+    spread shrinks with the risk, a normal interval covers too little.
+
+    Examples
+    --------
+    >>> scores = np.array([0.9, 0.2, 0.8, 0.1, 0.7, 0.3])
+    >>> bags = Bags.from_arrays(np.zeros((6, 1)), offsets=[0, 2, 4, 6], counts=[1, 1, 1])
+    >>> estimate_risk(scores, bags).value
+    0.0
+    """
+    if loss not in ("zero_one", "square"):
+        raise ValueError(f"loss must be 'zero_one' or 'square', got {loss!r}.")
+    soft = checked_scores(scores, bags)
+    hard = loss == "zero_one"
+    values = decisions(soft, bags.task) if hard else soft
+    residuals = bags.mean(values) - bags.proportions.reshape(bags.n_bags, -1)
+    law = hard_law(bags) if hard else soft_law(soft, bags.task)
+    law = replace(law, noise_kurtosis=np.nan if noise_kurtosis is None else noise_kurtosis)
+    estimate = risk_from_residuals(
+        residuals, bags.sizes, noise_of(bags), law=law, confidence=confidence, weights=weights
+    )
+    return rescaled(estimate, risk_scale(bags, hard=hard))
+
+
+def risk_from_residuals(
+    residuals: Array,
+    sizes: Array,
+    noise: Array,
+    *,
+    law: ResidualLaw,
+    confidence: float = 0.95,
+    weights: Literal["optimal", "size"] = "optimal",
+) -> RiskEstimate:
+    """Estimate the mean square of instance residuals, given those of bags (n_bags, n_outputs)."""
+    sizes = sizes.astype(float)
+    fit = fit_variance(residuals, sizes, noise, law=law, weights=weights)
+    law = fitted_law(law, fit, residuals, sizes, noise)
+    risks = GRID * (2.0 if law.n_outputs > 1 else 1.0)
+    deviation, skewness = law_of_estimate(law, fit, risks, sizes, noise)
+    tail = (1 - confidence) / 2
+    low = invert_law(fit.risk, risks, deviation, skewness, probability=1 - tail)
+    high = invert_law(fit.risk, risks, deviation, skewness, probability=tail)
+    # Bags without any residual have no spread of their own, but they do have an interval.
+    error = float(np.interp(fit.risk, risks, deviation)) or high / 2
+    return RiskEstimate(fit.risk, low, high, error, len(sizes), confidence)
+
+
+def law_of_estimate(
+    law: ResidualLaw, fit: Fit, risks: Array, sizes: Array, noise: Array
+) -> tuple[Array, Array]:
+    """Standard deviation and skewness of the estimate, for each risk."""
+    kinds, where = np.unique(np.stack([sizes, noise]), axis=1, return_inverse=True)
+    where = where.reshape(-1)
+    spread, third = square_cumulants(law, risks, *kinds)
+    # Subtracting the mean costs one bag.
+    variance = spread @ np.bincount(where, fit.weights**2) * len(sizes) / (len(sizes) - 1)
+    squared_mean = risks * (1 - law.variance)
+    of_mean = np.outer(risks * law.variance, fit.shares**2 @ (1 / sizes)) + fit.shares**2 @ noise
+    variance = variance + 4 * squared_mean * of_mean[:, 0] + 2 * of_mean[:, 0] ** 2
+    deviation = np.sqrt(variance)
+    third = third @ np.bincount(where, fit.weights**3)
+    return deviation, np.where(deviation > 0, third / np.where(deviation > 0, deviation, 1) ** 3, 0)
+
+
+def fitted_law(
+    law: ResidualLaw, fit: Fit, residuals: Array, sizes: Array, noise: Array
+) -> ResidualLaw:
+    """Complete the shape of the residuals by what the bags say of it."""
+    share = fit.variance / fit.risk if fit.risk > 0 else 1.0
+    law = replace(law, variance=float(np.clip(share, 0, 1)))
+    if law.n_outputs > 1:
+        square = _square_trace(fit, residuals, sizes, noise)
+        # tr(M^3) lies between the powers 2 and 1.5 of tr(M^2), for any covariance of trace one.
+        law = replace(law, square_trace=square, cube_trace=square**1.75)
+    if np.isnan(law.noise_kurtosis):
+        law = replace(law, noise_kurtosis=_noise_kurtosis(law, fit, residuals, sizes, noise))
+    return law
+
+
+def _square_trace(fit: Fit, residuals: Array, sizes: Array, noise: Array) -> float:
+    centred = residuals - fit.mean
+    covariance = (centred * (fit.weights * sizes)[:, None]).T @ centred
+    covariance -= np.eye(len(covariance)) * (fit.weights @ (sizes * noise))
+    n_effective = 1 / (fit.weights @ fit.weights) - 1
+    total = np.trace(covariance)
+    # A sample covariance's squared trace is too large by about tr(M)^2 / n.
+    square = (covariance**2).sum() / max(total**2, 1e-300) - 1 / n_effective
+    return float(np.clip(square, 1 / len(covariance), 1))
+
+
+def _noise_kurtosis(
+    law: ResidualLaw, fit: Fit, residuals: Array, sizes: Array, noise: Array
+) -> float:
+    """Excess kurtosis of the noise, by the fourth moment of the bags that are mostly noise."""
+    if not noise.any():
+        return 0.0
+    variance = max(fit.variance, 0.0) / law.n_outputs / sizes + noise
+    excess = (((residuals - fit.mean) ** 2 / variance[:, None]) ** 2).mean(axis=1) - 3
+    noisiness = (noise / variance) ** 2
+    return float(np.clip(noisiness @ excess / (noisiness @ noisiness), 0, 6))
+
+
+def noise_of(bags: Bags) -> Array:
+    """Noise variance of each bag's proportion; zeros when they are exact."""
+    return np.zeros(bags.n_bags) if bags.noise_variance is None else bags.noise_variance
+
+
+def risk_scale(bags: Bags, *, hard: bool) -> float:
+    """What the summed square is multiplied by: a wrong class is two wrong one-hot coordinates."""
+    if bags.task == "multilabel":
+        return 1 / bags.n_outputs
+    return 0.5 if hard and bags.task == "multiclass" else 1.0
+
+
+def rescaled(estimate: RiskEstimate, scale: float) -> RiskEstimate:
+    """Multiply a risk by a constant."""
+    numbers = ("value", "low", "high", "standard_error")
+    return replace(estimate, **{name: scale * getattr(estimate, name) for name in numbers})
+
+
+def checked_scores(scores: Any, bags: Bags) -> Array:
+    """Scores as floats of shape (n_instances, n_outputs), or an error that names what is wrong."""
+    if hasattr(scores, "detach"):
+        scores = scores.detach().cpu()
+    values = np.asarray(scores, dtype=float)
+    values = values[:, None] if values.ndim == 1 else values
+    if bags.task == "binary" and values.shape[1:] == (2,):
+        values = values[:, 1:]
+    if values.shape != (len(bags.X), bags.n_outputs):
+        raise BagDataError(
+            f"scores must have shape ({len(bags.X)}, {bags.n_outputs}), one row per instance of "
+            f"bags.X, got {values.shape}."
+        )
+    if not ((values >= 0) & (values <= 1)).all():
+        raise BagDataError(
+            "scores must be probabilities in [0, 1]. Pass predict_proba, or the sigmoid or softmax "
+            "of logits."
+        )
+    return values
+
+
+def decisions(scores: Array, task: str) -> Array:
+    """Hard predictions, one-hot for several classes; a score of exactly 1/2 predicts 0."""
+    if task != "multiclass":
+        return (scores > 0.5).astype(float)
+    return np.eye(scores.shape[1])[scores.argmax(axis=1)]
+
+
+def hard_law(bags: Bags) -> ResidualLaw:
+    """Shape of a hard prediction's residual: an error has square norm one, a wrong class two."""
+    if bags.task == "multiclass":
+        return ResidualLaw(fourth=2.0, sixth=4.0, n_outputs=bags.n_outputs)
+    return ResidualLaw(n_outputs=bags.n_outputs)
+
+
+def soft_law(scores: Array, task: str) -> ResidualLaw:
+    """Shape of a score's residual, as if the scores were calibrated.
+
+    Only ratios of moments are taken from that assumption; the risk itself scales them.
+    """
+    if task == "multiclass":
+        squares = (scores**2).sum(axis=1, keepdims=True) - 2 * scores + 1
+        second, fourth, sixth = ((scores * squares**m).sum(axis=1).mean() for m in (1, 2, 3))
+    else:
+        chance = scores * (1 - scores)
+        second, fourth, sixth = (
+            (chance * (scores ** (m - 1) + (1 - scores) ** (m - 1))).sum(axis=1).mean()
+            for m in (2, 4, 6)
+        )
+        # Independent labels: the square of the sum holds a product of every two labels too.
+        fourth += (chance.sum(axis=1) ** 2 - (chance**2).sum(axis=1)).mean()
+    if second == 0:
+        return ResidualLaw(n_outputs=scores.shape[1])
+    return ResidualLaw(fourth=fourth / second, sixth=sixth / second, n_outputs=scores.shape[1])

@@ -1,0 +1,151 @@
+"""How much each bag knows about the risk, and an unbiased estimate that weights it so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbag.evaluation.intervals import ResidualLaw, square_cumulants
+
+__all__ = ["Fit", "fit_variance", "optimal_weights", "weighted_fit"]
+
+Array = NDArray[Any]
+# Fewer bags cannot afford to have their weights learned from one half and used on the other.
+MIN_BAGS_TO_SPLIT = 8
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A risk and what it was made of.
+
+    Attributes
+    ----------
+    risk, variance : float
+        Mean square of an instance's residual, and its variance, both unbiased.
+    mean : array of shape (n_outputs,)
+        Mean residual.
+    weights, shares : array of shape (n_bags,)
+        Weight of each bag in the variance and in the mean; both add up to one.
+    """
+
+    risk: float
+    variance: float
+    mean: Array
+    weights: Array
+    shares: Array
+
+
+def weighted_fit(
+    residuals: Array, sizes: Array, noise: Array, weights: Array, mean_weights: Array
+) -> Fit:
+    r"""Estimate the mean instance square loss with any weights, unbiasedly.
+
+    With :math:`v` the `mean_weights` and :math:`w` the `weights`, both scaled to add up to one,
+    :math:`m = \sum v_i r_i` and :math:`V = R - B` the variance of an instance's residual,
+
+    .. math:: E \sum_i w_i k_i (r_i - m)^2 = \sum_i w_i k_i \Bigl[(1 - 2 v_i)(V/k_i + s_i)
+              + \sum_j v_j^2 (V/k_j + s_j)\Bigr],
+
+    which is solved for :math:`V`; then :math:`\hat R = V + m^2 - \sum_j v_j^2 (V/k_j + s_j)`.
+
+    Notes
+    -----
+    Unbiased whatever the weights, as long as they do not depend on the residuals. Weights one and
+    mean weights :math:`k_i` give the pairwise rule.
+    """
+    shares, weights = mean_weights / mean_weights.sum(), weights / weights.sum()
+    mean = shares @ residuals
+    spread = (weights * sizes) @ ((residuals - mean) ** 2).sum(axis=1)
+    n_outputs = residuals.shape[1]
+    per_variance = weights @ (1 - 2 * shares) + (weights @ sizes) * (shares**2 @ (1 / sizes))
+    from_noise = (weights * sizes) @ ((1 - 2 * shares) * noise + shares**2 @ noise)
+    variance = float(spread - n_outputs * from_noise) / per_variance
+    in_mean = variance * (shares**2 @ (1 / sizes)) + n_outputs * (shares**2 @ noise)
+    return Fit(float(variance + mean @ mean - in_mean), variance, mean, weights, shares)
+
+
+def optimal_weights(
+    risk: float, sizes: Array, noise: Array, law: ResidualLaw
+) -> tuple[Array, Array]:
+    r"""Weights of least variance for bags of these sizes and noises, at a given risk.
+
+    .. math:: w_i \propto 1 / \mathrm{Var}(k_i z_i^2)
+              = 1 / \bigl(2 (V + k_i s_i)^2 + \kappa_4 / k_i + k_i^2 s_i^2 \kappa_s\bigr), \quad
+              v_i \propto 1 / (V/k_i + s_i).
+
+    Returns
+    -------
+    weights, mean_weights : array of shape (n_bags,)
+
+    Examples
+    --------
+    Without noise large bags all count alike, and small ones by their number of instances.
+
+    >>> sizes = np.array([1.0, 2.0, 1000.0, 2000.0])
+    >>> w, _ = optimal_weights(0.01, sizes, np.zeros(4), ResidualLaw())
+    >>> (w / w[0]).round(1)
+    array([ 1. ,  2. , 47.2, 48.3])
+    """
+    spread, _ = square_cumulants(law, np.array(risk), sizes, noise)
+    return 1 / spread, 1 / (risk * law.variance / sizes + noise)
+
+
+def fit_variance(
+    residuals: Array,
+    sizes: Array,
+    noise: Array,
+    *,
+    law: ResidualLaw,
+    weights: Literal["optimal", "size"] = "optimal",
+) -> Fit:
+    """Estimate the risk from residuals of shape (n_bags, n_outputs), weighting the bags.
+
+    Optimal weights need the risk itself. It is taken from the other half of the bags, so that the
+    weights stay independent of the residuals they multiply and the estimate stays unbiased.
+    """
+    alike = (sizes == sizes[0]).all() and (noise == noise[0]).all()
+    if weights == "size" or alike or len(sizes) < MIN_BAGS_TO_SPLIT:
+        return weighted_fit(residuals, sizes, noise, np.ones_like(sizes), sizes)
+    halves = _halves(sizes, noise)
+    fits = [_fit_half(residuals, sizes, noise, own, other, law) for own, other in halves]
+    return _joined(fits, halves, len(sizes))
+
+
+def _halves(sizes: Array, noise: Array) -> list[tuple[Array, Array]]:
+    # Every second bag in order of size and noise: two halves alike, chosen without the residuals.
+    order = np.lexsort((noise, sizes))
+    return [(order[::2], order[1::2]), (order[1::2], order[::2])]
+
+
+def _fit_half(
+    residuals: Array, sizes: Array, noise: Array, own: Array, other: Array, law: ResidualLaw
+) -> Fit:
+    pilot = weighted_fit(
+        residuals[other], sizes[other], noise[other], np.ones(len(other)), sizes[other]
+    )
+    # A pilot of zero would make weights infinite: it stands for less than one error.
+    risk = max(pilot.risk, 1 / sizes[other].sum())
+    own_law = replace(law, noise_kurtosis=np.nan_to_num(law.noise_kurtosis))
+    return weighted_fit(
+        residuals[own],
+        sizes[own],
+        noise[own],
+        *optimal_weights(risk, sizes[own], noise[own], own_law),
+    )
+
+
+def _joined(fits: list[Fit], halves: list[tuple[Array, Array]], n_bags: int) -> Fit:
+    parts = [len(own) / n_bags for own, _ in halves]
+    weights, shares = np.empty(n_bags), np.empty(n_bags)
+    for part, fit, (own, _) in zip(parts, fits, halves, strict=True):
+        weights[own], shares[own] = part * fit.weights, part * fit.shares
+    return Fit(
+        risk=sum(part * fit.risk for part, fit in zip(parts, fits, strict=True)),
+        variance=sum(part * fit.variance for part, fit in zip(parts, fits, strict=True)),
+        mean=sum(part * fit.mean for part, fit in zip(parts, fits, strict=True)),  # type: ignore[arg-type]
+        weights=weights,
+        shares=shares,
+    )
