@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,13 +60,26 @@ class TrialData:
     bags: Bags
     prior: Any
     batches: tuple[Any, ...]
+    bags_per_batch: int
+    seed: int
+
+    def redrawn(self, epoch: int) -> TrialData:
+        """The same bags in the batches of another epoch."""
+        batches = cut_batches(
+            self.bags.n_bags, bags_per_batch=self.bags_per_batch, seed=self.seed, epoch=epoch
+        )
+        return replace(self, batches=tuple(batches))
 
     @property
     def layout(self) -> tuple[Any, ...]:
-        """Trials with the same layout can be stacked: same number and sizes of bags per batch."""
+        """Trials with the same layout can be stacked: same number and sizes of bags per batch.
+
+        Unequal bags share it with trials of the same seed only, which draw the same batches.
+        """
+        shape = tuple(len(batch) for batch in self.batches)
         if (size := self.bags.equal_size) is not None:
-            return (size, *(len(batch) for batch in self.batches))
-        return tuple(tuple(self.bags.sizes[batch].tolist()) for batch in self.batches)
+            return (size, *shape)
+        return (self.seed, *shape, *self.bags.sizes.tolist())
 
 
 def trial_data(trial: Trial, bags: Bags, *, bags_per_batch: int) -> TrialData:
@@ -82,7 +95,7 @@ def trial_data(trial: Trial, bags: Bags, *, bags_per_batch: int) -> TrialData:
             f"{trial.rule.name!r}, got {per_batch}."
         )
     batches = cut_batches(bags.n_bags, bags_per_batch=per_batch, seed=trial.seed)
-    return TrialData(bags, prior, tuple(batches))
+    return TrialData(bags, prior, tuple(batches), per_batch, trial.seed)
 
 
 def cut_stack(data: Sequence[TrialData], device: torch.device) -> list[Batch]:

@@ -52,7 +52,7 @@ class SingleLearner:
     def __init__(self, model: nn.Module, *, forward: Callable[[Tensor], Tensor] | None = None):
         self.model = model
         self.forward = forward or model
-        self.parameters = [p for p in model.parameters() if p.requires_grad]
+        self.parameters: list[Tensor] = [p for p in model.parameters() if p.requires_grad]
         self.keys = [b for n, b in model.named_buffers() if n.endswith(KEY_SUFFIX)]
 
     def logits(self, x: Tensor, *, shared: bool = False) -> Tensor:
@@ -125,7 +125,7 @@ def why_not_stackable(models: list[nn.Module], x: Tensor) -> str | None:
     try:
         learner = StackedLearner([copy.deepcopy(model) for model in models[:2]])
         learner.train(True)
-        learner.logits(x[:2], shared=True)
+        learner.logits(torch.stack([x[:2]] * learner.n_models))
     except Exception as error:  # whatever a user's module raises under vmap
         return f"torch.func.vmap cannot run it ({type(error).__name__}: {error})"
     return None

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -28,6 +29,8 @@ __all__ = ["Settings", "train"]
 
 # Instances in a minibatch when the user does not say how many bags; the paper's number.
 INSTANCES_PER_BATCH = 1000
+# Small data needs steps more than it needs large batches.
+MIN_BATCHES = 32
 
 
 @dataclass(frozen=True)
@@ -38,11 +41,14 @@ class Settings:
     ----------
     max_epochs : int
     bags_per_batch : int, optional
-        None takes as many bags as make about 1000 instances, and at least four.
+        None takes as many as make about 1000 instances, but leaves at least 32 batches an epoch
+        if there are bags enough for batches of four.
     patience : int, optional
         Stop a trial after this many epochs without a better `criterion`, and keep its best weights.
     criterion : str, optional
         Name of the monitor that decides which epoch is best; None keeps the last epoch.
+    redraw : bool
+        Whether each epoch cuts the bags into batches anew; the paper draws them once.
     schedule : {"constant", "cosine"}
         Learning rate over the epochs.
     device : str
@@ -58,6 +64,7 @@ class Settings:
     bags_per_batch: int | None = None
     patience: int | None = None
     criterion: str | None = None
+    redraw: bool = False
     schedule: Literal["constant", "cosine"] = "constant"
     device: str = "cpu"
     precision: Precision = "float32"
@@ -74,7 +81,8 @@ class Settings:
         """Bags in a batch."""
         if self.bags_per_batch is not None:
             return self.bags_per_batch
-        return max(4, round(INSTANCES_PER_BATCH / bags.sizes.mean()))
+        wanted = round(INSTANCES_PER_BATCH / bags.sizes.mean())
+        return max(4, min(wanted, bags.n_bags // MIN_BATCHES))
 
 
 def train(
@@ -200,12 +208,15 @@ class _Stack:
         build: ModelBuilder,
         settings: Settings,
     ) -> None:
-        self.trials, self.settings = trials, settings
+        self.trials, self.data, self.settings, self.device = trials, data, settings, X.device
+        self.input_shape = tuple(X.shape[1:])
         models = [_seeded_model(build, t, d.bags, X) for t, d in zip(trials, data, strict=True)]
         self.learner = self._learner(models)
         rates = torch.tensor([t.learning_rate for t in trials], device=X.device)
         self.optimizer = StackedAdam(self.learner.parameters, rates, stacked=len(trials) > 1)
-        prior = torch.tensor([d.prior for d in data], dtype=torch.float32, device=X.device)
+        prior = torch.tensor(
+            np.array([d.prior for d in data]), dtype=torch.float32, device=X.device
+        )
         self.batches = cut_stack(data, X.device)
         task = data[0].bags.task
         step = Step(
@@ -239,10 +250,12 @@ class _Stack:
                         break
         except KeyboardInterrupt:
             record.interrupted = True
-        return record.results(self.trials)
+        return record.results(self.trials, self.input_shape)
 
     def _epoch(self, epoch: int) -> None:
         self.optimizer.scale_rates(self.settings.rate_factor(epoch))
+        if self.settings.redraw and epoch > 0:
+            self.batches = cut_stack([d.redrawn(epoch) for d in self.data], self.device)
         self.learner.train(True)
         self.step.loss_sum.zero_()
         for batch in self.batches:

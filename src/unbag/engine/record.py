@@ -75,14 +75,16 @@ class Record:
         name = self.criterion or "loss"
         return f"{name.replace('_', ' ')} {float(self.epochs[-1][name].min()):.4f}"
 
-    def results(self, trials: Sequence[Trial]) -> list[TrialResult]:
+    def results(self, trials: Sequence[Trial], input_shape: tuple[int, ...]) -> list[TrialResult]:
         """One result a trial."""
         weights = self.weights
         if self.criterion is None or not self.epochs:
             weights = [p.detach() for p in self.learner.parameters]
-        return [self._result(trial, i, weights) for i, trial in enumerate(trials)]
+        return [self._result(t, i, weights, input_shape) for i, t in enumerate(trials)]
 
-    def _result(self, trial: Trial, index: int, weights: list[Tensor]) -> TrialResult:
+    def _result(
+        self, trial: Trial, index: int, weights: list[Tensor], input_shape: tuple[int, ...]
+    ) -> TrialResult:
         n_epochs = int(self.last_epoch[index]) + 1
         names = self.epochs[0] if self.epochs else {"loss": None}
         history = {
@@ -101,6 +103,7 @@ class Record:
             best,
             self._stopped(index),
             self.learner.n_models > 1,
+            input_shape,
         )
 
     def _stopped(self, index: int) -> Stopped:

@@ -63,6 +63,8 @@ class TrialResult:
     stopped : {"max_epochs", "patience", "interrupted"}
     stacked : bool
         Whether it was trained together with other trials.
+    input_shape : tuple of int
+        Shape of one instance.
     """
 
     trial: Trial
@@ -71,6 +73,7 @@ class TrialResult:
     best_epoch: int
     stopped: Stopped
     stacked: bool
+    input_shape: tuple[int, ...]
 
     @property
     def n_epochs(self) -> int:

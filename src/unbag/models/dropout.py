@@ -10,8 +10,8 @@ __all__ = ["KEY_SUFFIX", "KeyedDropout", "advance_key"]
 KEY_SUFFIX = "dropout_key"
 # Odd constants of the splitmix64 mixer, as signed 64-bit numbers.
 _GOLDEN = -7046029254386353131
-_MIX_1 = -4658895280553007687
-_MIX_2 = -7723592293110705685
+_MIX = -4658895280553007687
+_STRIDE = -7723592293110705685
 
 
 class KeyedDropout(nn.Module):
@@ -48,19 +48,17 @@ class KeyedDropout(nn.Module):
         if not self.training or self.rate == 0:
             return x
         position = torch.arange(x.numel(), device=x.device).view(x.shape)
-        keep = _uniform_24_bits(position, self.dropout_key) >= round(self.rate * 2**24)
-        return torch.where(
-            keep, x / (1 - self.rate), torch.zeros((), dtype=x.dtype, device=x.device)
-        )
+        threshold = int((self.rate - 0.5) * 2**64)  # hashes are uniform on all signed numbers
+        keep = _hash(position, self.dropout_key) >= threshold
+        return x * keep * (1 / (1 - self.rate))
 
 
-def _uniform_24_bits(position: Tensor, key: Tensor) -> Tensor:
+def _hash(position: Tensor, key: Tensor) -> Tensor:
     mixed = position * _GOLDEN + key
-    mixed = (mixed ^ (mixed >> 30)) * _MIX_1
-    mixed = (mixed ^ (mixed >> 27)) * _MIX_2
-    return (mixed >> 31) & 0xFFFFFF
+    mixed = (mixed ^ (mixed >> 32)) * _MIX
+    return (mixed ^ (mixed >> 29)) * _GOLDEN
 
 
 def advance_key(key: Tensor) -> None:
     """Move to the next step's mask, in place."""
-    key.mul_(_MIX_1).add_(_MIX_2)
+    key.mul_(_MIX).add_(_STRIDE)

@@ -1,0 +1,137 @@
+"""What the estimators share: reading scikit-learn's arguments as bags, scoring, saving."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from unbag.bags import Bags, bags_of
+from unbag.errors import BagDataError
+from unbag.evaluation.risk import estimate_risk
+
+__all__ = ["BagEstimator"]
+
+Array = NDArray[Any]
+
+
+class BagEstimator(ClassifierMixin, BaseEstimator):
+    """Base of the classifiers: `fit` and `score` take bags, and `bags=None` is supervised learning.
+
+    With scikit-learn's metadata routing on, ``groups=`` feeds the splitter, `fit` and `score`.
+    """
+
+    __metadata_request__fit = {"bags": "groups"}  # noqa: RUF012
+    __metadata_request__score = {"bags": "groups"}  # noqa: RUF012
+    __metadata_request__partial_fit = {"bags": "groups"}  # noqa: RUF012
+
+    def _read(self, X: Any, y: Any, bags: Any, noise_variance: Any, *, reset: bool = True) -> Bags:
+        """Validate the arguments of `fit` and learn `classes_`."""
+        bags = bags_of(y, bags)
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        X = validate_data(self, X, reset=reset, **self._input_checks())
+        if len(X) != len(y):
+            raise BagDataError(
+                f"X and y must have the same length: inconsistent numbers of samples, "
+                f"{len(X)} and {len(y)}."
+            )
+        if bags is None:
+            return self._bags_of_one(X, y)
+        data = Bags.from_arrays(X, bags=bags, y=y, noise_variance=noise_variance)
+        self.classes_ = np.arange(max(2, data.n_outputs))
+        self.task_ = data.task
+        return data
+
+    def _bags_of_one(self, X: Array, y: Any) -> Bags:
+        y = np.asarray(y)
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = _ravel_with_warning(y)
+        if y.dtype.kind == "f" and not np.isfinite(y).all():
+            raise ValueError("Input y contains NaN or infinity.")
+        _refuse_proportions_without_bags(y)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y must hold at least two classes, got one class only: {self.classes_[0]!r}."
+            )
+        self.task_ = "binary" if len(self.classes_) == 2 else "multiclass"
+        values = (
+            codes.astype(float) if self.task_ == "binary" else np.eye(len(self.classes_))[codes]
+        )
+        n = len(X)
+        return Bags(X, np.arange(n), np.ones(n, int), values, list(range(n)), None, self.task_)
+
+    @staticmethod
+    def _input_checks() -> dict[str, Any]:
+        return {"dtype": [np.float32, np.uint8], "allow_nd": True, "ensure_min_samples": 2}
+
+    def _scores(self, X: Array) -> Array:
+        """Probabilities of shape (n,) or (n, n_outputs)."""
+        raise NotImplementedError
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probability of each class, shape (n_instances, n_classes).
+
+        For a multilabel task, the probability of each label.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, **self._input_checks() | {"ensure_min_samples": 1})
+        scores = self._scores(X)
+        return np.stack([1 - scores, scores], axis=1) if scores.ndim == 1 else scores
+
+    def predict(self, X: Any) -> Array:
+        """Class of each instance; for a multilabel task, one 0 or 1 per label."""
+        probabilities = self.predict_proba(X)
+        if self.task_ == "multilabel":
+            return (probabilities > 0.5).astype(int)
+        return self.classes_[probabilities.argmax(axis=1)]
+
+    def score(self, X: Any, y: Any, *, bags: Any = None, sample_weight: Any = None) -> float:
+        """Accuracy: measured on labels, or estimated without them from bags.
+
+        Parameters
+        ----------
+        X : array of shape (n_instances, ...)
+        y : array of shape (n_instances,)
+            Labels; with `bags`, each instance's bag proportion.
+        bags : array of shape (n_instances,), optional
+            Bag of each instance. A `BagTarget` carries them itself.
+        sample_weight : array of shape (n_instances,), optional
+            Only for labels: a proportion cannot be reweighted inside its bag.
+        """
+        check_is_fitted(self)
+        bags = bags_of(y, bags)
+        if bags is None:
+            _refuse_proportions_without_bags(np.asarray(y))
+            return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
+        if sample_weight is not None:
+            raise ValueError(
+                "sample_weight cannot be used with bags: a bag's proportion is an unweighted mean."
+            )
+        X = validate_data(self, X, reset=False, **self._input_checks())
+        data = Bags.from_arrays(X, bags=bags, y=y, task=self.task_)
+        return 1.0 - estimate_risk(self._scores(X), data).value
+
+
+def _ravel_with_warning(y: Array) -> Array:
+    from sklearn.utils import column_or_1d
+
+    return column_or_1d(y, warn=True)
+
+
+def _refuse_proportions_without_bags(y: Array) -> None:
+    fractional = y.dtype.kind == "f" and ((y > 0) & (y < 1) & np.isfinite(y)).any()
+    if fractional:
+        raise BagDataError(
+            "y holds fractions, so it must be proportions, but no bags were given. Unknown label "
+            "type: pass `bags`, or a BagTarget; for labels of single instances pass class labels."
+        )

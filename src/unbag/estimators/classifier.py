@@ -1,0 +1,252 @@
+"""`BagClassifier`: a neural net trained on bags, behind scikit-learn's interface."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unbag.bags import split_bags
+from unbag.engine import Criterion, Settings, Trial, TrialResult, held_out_risk, train
+from unbag.engine.batches import as_inputs, as_tensor
+from unbag.estimators.base import BagEstimator
+from unbag.estimators.saving import ModelFolderError, read_folder, write_folder
+from unbag.models import ModelBuilder, get_model
+from unbag.rules import Rule, get_rule
+
+__all__ = ["BagClassifier"]
+
+Array = NDArray[Any]
+
+
+class BagClassifier(BagEstimator):
+    """Neural classifier for single instances, learned from the average labels of bags.
+
+    Parameters
+    ----------
+    rule : str or Rule
+        Learning rule: a key of `unbag.rules.RULES`, or an object such as
+        ``DebiasedSquare(debias="moving")``.
+    model : str or function
+        Architecture: "mlp" (for tables; standardises its inputs), "linear", "mlp100", "mlp1000",
+        "cnn_small", "cnn_large", or a function ``(input_shape, n_outputs) -> torch.nn.Module``.
+    learning_rate : float
+    max_epochs : int
+    bags_per_batch : int, optional
+        None finds a number between four and what makes a thousand instances.
+    redraw : bool
+        Whether each epoch cuts the bags into batches anew.
+    schedule : {"constant", "cosine"}
+    validation_share : float
+        Share of the bags that are held out to choose the epoch; 0 trains on all bags to the end.
+    patience : int, optional
+        Epochs without a better held-out risk before training stops.
+    criterion : {"zero_one", "square"}
+        Which risk is estimated on the held-out bags.
+    device : str
+    random_state : int, RandomState or None
+    verbose : bool
+        Show a progress bar.
+
+    Attributes
+    ----------
+    classes_ : array
+    result_ : TrialResult
+        The trained net and its history.
+    n_features_in_ : int
+
+    Notes
+    -----
+    With the default rule the training loss is an unbiased estimate of the instance square loss, for
+    bags that are random groups of i.i.d. instances.
+
+    References
+    ----------
+    li2024optimistic
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 3)); labels = X[:, 0] * X[:, 1] > 0
+    >>> bags = np.repeat(np.arange(100), 10)
+    >>> y = labels.reshape(100, 10).mean(axis=1)[bags]
+    >>> clf = BagClassifier(max_epochs=50, random_state=0).fit(X, y, bags=bags)
+    >>> bool((clf.predict(X) == labels).mean() > 0.8)
+    True
+    """
+
+    def __init__(
+        self,
+        rule: str | Rule = "debiased_square",
+        model: str | ModelBuilder = "mlp",
+        *,
+        learning_rate: float = 3e-3,
+        max_epochs: int = 200,
+        bags_per_batch: int | None = None,
+        redraw: bool = True,
+        schedule: Literal["constant", "cosine"] = "constant",
+        validation_share: float = 0.0,
+        patience: int | None = None,
+        criterion: Criterion = "zero_one",
+        device: str = "cpu",
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.rule = rule
+        self.model = model
+        self.learning_rate = learning_rate
+        self.max_epochs = max_epochs
+        self.bags_per_batch = bags_per_batch
+        self.redraw = redraw
+        self.schedule = schedule
+        self.validation_share = validation_share
+        self.patience = patience
+        self.criterion = criterion
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, *, bags: Any = None, noise_variance: Any = None) -> BagClassifier:
+        """Train on bags.
+
+        Parameters
+        ----------
+        X : array of shape (n_instances, ...)
+        y : array of shape (n_instances,) or (n_instances, n_classes)
+            Proportion of the instance's bag; without `bags`, the instance's own label.
+        bags : array of shape (n_instances,), optional
+            Bag of each instance. None means bags of one, which is supervised learning.
+        noise_variance : float or mapping from bag to float, optional
+            Known variance of zero-mean noise in the proportions.
+        """
+        data = self._read(X, y, bags, noise_variance)
+        trial = Trial(get_rule(self.rule), self.learning_rate, _draw_seed(self.random_state))
+        train_bags, monitors = data, []
+        if self.validation_share:
+            train_bags, aside = split_bags(data, share=self.validation_share, seed=trial.seed)
+            monitors = [held_out_risk(aside, criterion=self.criterion)]
+        settings = self._settings(monitored=bool(monitors))
+        [self.result_] = train(
+            [trial], train_bags, model=self.model, monitors=monitors, settings=settings
+        )
+        self.n_outputs_ = data.n_outputs
+        return self
+
+    def _settings(self, *, monitored: bool) -> Settings:
+        if self.patience is not None and not monitored:
+            raise ValueError("patience needs held-out bags: set validation_share, such as 0.2.")
+        return Settings(
+            max_epochs=self.max_epochs,
+            bags_per_batch=self.bags_per_batch,
+            patience=self.patience,
+            criterion="held_out_risk" if monitored else None,
+            redraw=self.redraw,
+            schedule=self.schedule,
+            device=self.device,
+            progress=self.verbose,
+        )
+
+    def decision_function(self, X: Any) -> Array:
+        """Logit of the positive class, or of every class."""
+        probabilities = self.predict_proba(X)
+        with np.errstate(divide="ignore"):
+            logs = np.log(probabilities)
+        return logs[:, 1] - logs[:, 0] if self.task_ == "binary" else logs
+
+    @torch.no_grad()
+    def _scores(self, X: Array, chunk: int = 5000) -> Array:
+        tensor = as_tensor(X, torch.device("cpu"))
+        net = self.result_.model.eval()
+        parts = [
+            _probabilities(net(as_inputs(tensor[start : start + chunk])), self.task_)
+            for start in range(0, len(tensor), chunk)
+        ]
+        return torch.cat(parts).double().numpy()
+
+    def save(self, folder: str | Path) -> Path:
+        """Write `model.safetensors` and `model.json` into a folder.
+
+        A net from a function of your own is saved too, but `load` must be given that function.
+        """
+        description = {
+            "kind": type(self).__name__,
+            "task": self.task_,
+            "classes": self.classes_.tolist(),
+            "n_features": int(self.n_features_in_),
+            "n_outputs": self.n_outputs_,
+            "input_shape": list(self._input_shape),
+            "model": self.model if isinstance(self.model, str) else None,
+            "rule": {"name": get_rule(self.rule).name, **asdict(get_rule(self.rule))},  # type: ignore[call-overload]
+            "best_epoch": self.result_.best_epoch,
+            "stopped": self.result_.stopped,
+            "trial": {"learning_rate": self.learning_rate, "seed": self.result_.trial.seed},
+        }
+        tensors = {f"net.{n}": t.numpy() for n, t in self.result_.model.state_dict().items()}
+        tensors |= {f"history.{n}": np.asarray(v) for n, v in self.result_.history.items()}
+        return write_folder(folder, description, tensors)
+
+    @classmethod
+    def load(cls, folder: str | Path, *, model: ModelBuilder | None = None) -> BagClassifier:
+        """Read a folder written by `save`. Nothing in it is executed.
+
+        Parameters
+        ----------
+        folder : path
+        model : function, optional
+            The function the net was built with, if it was not one of the library's names.
+        """
+        description, tensors = read_folder(folder, kind=cls.__name__)
+        builder = description["model"] or model
+        if builder is None:
+            raise ModelFolderError(
+                f"{folder} holds a net of your own: pass `model`, the function that built it."
+            )
+        options = dict(description["rule"])
+        rule = get_rule(options.pop("name"), **options)
+        clf = cls(rule, builder, learning_rate=description["trial"]["learning_rate"])
+        clf.task_, clf.n_outputs_ = description["task"], description["n_outputs"]
+        clf.classes_ = np.asarray(description["classes"])
+        clf.n_features_in_ = description["n_features"]
+        clf.result_ = _read_result(clf, description, tensors)
+        return clf
+
+    @property
+    def _input_shape(self) -> tuple[int, ...]:
+        return self.result_.input_shape
+
+
+def _read_result(
+    clf: BagClassifier, description: dict[str, Any], tensors: dict[str, Array]
+) -> TrialResult:
+    shape = tuple(description["input_shape"])
+    net = get_model(clf.model)(shape, clf.n_outputs_).eval()
+    state = {n.removeprefix("net."): torch.tensor(t) for n, t in tensors.items() if n[:4] == "net."}
+    try:
+        net.load_state_dict(state)
+    except RuntimeError as error:
+        raise ModelFolderError(f"The saved weights do not fit the net: {error}") from error
+    history = {n.removeprefix("history."): t for n, t in tensors.items() if n[:8] == "history."}
+    trial = Trial(get_rule(clf.rule), clf.learning_rate, description["trial"]["seed"])
+    return TrialResult(
+        trial, net, history, description["best_epoch"], description["stopped"], False, shape
+    )
+
+
+def _probabilities(logits: Tensor, task: str) -> Tensor:
+    if task == "multiclass":
+        return logits.softmax(dim=-1)
+    return logits.sigmoid().squeeze(-1) if task == "binary" else logits.sigmoid()
+
+
+def _draw_seed(random_state: Any) -> int:
+    """Turn scikit-learn's `random_state` into one number; an integer stays what it is."""
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state)
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**31))
+    return int(random_state.randint(2**31))

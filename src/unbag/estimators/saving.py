@@ -1,0 +1,62 @@
+"""Save an estimator as safetensors and JSON; loading executes nothing from the folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from unbag.errors import UnbagError
+
+__all__ = ["ModelFolderError", "read_folder", "write_folder"]
+
+FORMAT = 1
+_TENSORS, _DESCRIPTION = "model.safetensors", "model.json"
+
+
+class ModelFolderError(UnbagError, ValueError):
+    """A model folder is missing a file, or holds one that cannot be read."""
+
+
+def write_folder(
+    folder: str | Path, description: dict[str, Any], tensors: dict[str, NDArray[Any]]
+) -> Path:
+    """Write both files under temporary names first, so that none is ever half written."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    contiguous = {name: np.ascontiguousarray(value) for name, value in tensors.items()}
+    temporary = folder / f"{_TENSORS}.part"
+    save_file(contiguous, temporary)
+    temporary.replace(folder / _TENSORS)
+    text = json.dumps({"format": FORMAT} | description, indent=2, sort_keys=True)
+    temporary = folder / f"{_DESCRIPTION}.part"
+    temporary.write_text(text + "\n", encoding="utf-8")
+    temporary.replace(folder / _DESCRIPTION)
+    return folder
+
+
+def read_folder(folder: str | Path, *, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read description and tensors of an estimator of this kind."""
+    folder = Path(folder)
+    for name in (_DESCRIPTION, _TENSORS):
+        if not (folder / name).is_file():
+            raise ModelFolderError(f"{folder} holds no {name}; it is not a complete model folder.")
+    try:
+        description = json.loads((folder / _DESCRIPTION).read_text(encoding="utf-8"))
+        tensors = load_file(folder / _TENSORS)
+    except (json.JSONDecodeError, UnicodeDecodeError, SafetensorError) as error:
+        raise ModelFolderError(f"{folder} holds a damaged file: {error}.") from error
+    if not isinstance(description, dict) or description.get("format") != FORMAT:
+        raise ModelFolderError(
+            f"{folder / _DESCRIPTION} is not of format {FORMAT}, which this version reads."
+        )
+    if description.get("kind") != kind:
+        raise ModelFolderError(
+            f"{folder} holds a {description.get('kind')}, wanted a {kind}. Use that class's load."
+        )
+    return description, tensors

@@ -1,0 +1,77 @@
+"""The architectures as the paper describes them, and the keyed dropout they use."""
+
+import pytest
+import torch
+
+from unbag.models import MODELS, KeyedDropout, Standardize, advance_key
+
+# Weights and biases, counted by hand from the paper's appendix for 28 x 28 images.
+PARAMETERS = {
+    "linear": 784 + 1,
+    "mlp100": 784 * 100 + 100 + 100 + 1,
+    "mlp1000": 784 * 1000 + 1000 + 1000 + 1,
+    "cnn_small": (9 * 32 + 32) + (9 * 32 * 64 + 64) + (5 * 5 * 64 + 1),
+    "cnn_large": (9 * 32 + 32)
+    + (9 * 32 * 32 + 32)
+    + (9 * 32 * 64 + 64)
+    + (9 * 64 * 64 + 64)
+    + (5 * 5 * 64 * 512 + 512)
+    + (512 + 1),
+}
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_number_of_parameters(name):
+    net = MODELS[name]((1, 28, 28), 1)
+    assert sum(p.numel() for p in net.parameters()) == PARAMETERS[name]
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_biases_start_at_zero_and_weights_are_glorot_uniform(name):
+    net = MODELS[name]((1, 28, 28), 1)
+    for parameter_name, parameter in net.named_parameters():
+        if parameter_name.endswith("bias"):
+            assert (parameter == 0).all()
+        else:
+            fan = torch.nn.init._calculate_fan_in_and_fan_out(parameter)
+            assert parameter.abs().max() <= (6 / sum(fan)) ** 0.5
+
+
+def test_a_cnn_refuses_a_table():
+    with pytest.raises(ValueError, match="images of shape"):
+        MODELS["cnn_small"]((64,), 1)
+
+
+def test_dropout_keeps_its_share_and_scale():
+    drop = KeyedDropout(0.25)
+    out = drop(torch.ones(400, 500))
+    kept = (out != 0).float()
+    assert kept.mean().item() == pytest.approx(0.75, abs=4 * (0.25 * 0.75 / 200_000) ** 0.5)
+    assert out[out != 0].unique().item() == pytest.approx(1 / 0.75)
+    rows = kept.mean(dim=1)
+    assert rows.std().item() == pytest.approx((0.1875 / 500) ** 0.5, rel=0.2)
+
+
+def test_masks_of_successive_steps_are_unrelated():
+    drop = KeyedDropout(0.5)
+    first = drop(torch.ones(100_000)) > 0
+    advance_key(drop.dropout_key)
+    second = drop(torch.ones(100_000)) > 0
+    agreement = (first == second).float().mean().item()
+    assert agreement == pytest.approx(0.5, abs=4 * 0.5 / 100_000**0.5)
+    shifted = (first[1:] == second[:-1]).float().mean().item()
+    assert shifted == pytest.approx(0.5, abs=4 * 0.5 / 100_000**0.5)
+
+
+def test_dropout_rests_outside_training():
+    x = torch.randn(10)
+    assert torch.equal(KeyedDropout(0.5).eval()(x), x)
+
+
+def test_standardize_joins_chunks(generator):
+    X = torch.randn(100, 3, generator=generator) * torch.tensor([1.0, 5.0, 0.0]) + 10
+    layer = Standardize(3)
+    layer.adapt(X.split(17))
+    torch.testing.assert_close(layer.mean, X.mean(dim=0))
+    torch.testing.assert_close(layer.scale[:2], X.std(dim=0, correction=0)[:2])
+    assert layer.scale[2] == 1  # a constant feature
