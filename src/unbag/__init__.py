@@ -2,6 +2,17 @@
 
 from unbag import rules
 from unbag.bags import BagBatch, BagKFold, Bags, BagTarget, make_bags, split_bags
+from unbag.estimators import BagClassifier, BagRidgeClassifier
 
 __version__ = "0.1.0"
-__all__ = ["BagBatch", "BagKFold", "BagTarget", "Bags", "make_bags", "rules", "split_bags"]
+__all__ = [
+    "BagBatch",
+    "BagClassifier",
+    "BagKFold",
+    "BagRidgeClassifier",
+    "BagTarget",
+    "Bags",
+    "make_bags",
+    "rules",
+    "split_bags",
+]

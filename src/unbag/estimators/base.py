@@ -30,13 +30,23 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
     __metadata_request__score = {"bags": "groups"}  # noqa: RUF012
     __metadata_request__partial_fit = {"bags": "groups"}  # noqa: RUF012
 
-    def _read(self, X: Any, y: Any, bags: Any, noise_variance: Any, *, reset: bool = True) -> Bags:
+    def _read(
+        self,
+        X: Any,
+        y: Any,
+        bags: Any,
+        noise_variance: Any,
+        *,
+        reset: bool = True,
+        classes: Any = None,
+    ) -> Bags:
         """Validate the arguments of `fit` and learn `classes_`."""
         bags = bags_of(y, bags)
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
+        y = np.asarray(y)
         X = validate_data(self, X, reset=reset, **self._input_checks())
         if len(X) != len(y):
             raise BagDataError(
@@ -44,25 +54,27 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
                 f"{len(X)} and {len(y)}."
             )
         if bags is None:
-            return self._bags_of_one(X, y)
+            return self._bags_of_one(X, y, classes)
         data = Bags.from_arrays(X, bags=bags, y=y, noise_variance=noise_variance)
         self.classes_ = np.arange(max(2, data.n_outputs))
         self.task_ = data.task
         return data
 
-    def _bags_of_one(self, X: Array, y: Any) -> Bags:
-        y = np.asarray(y)
+    def _bags_of_one(self, X: Array, y: Array, classes: Any) -> Bags:
         if y.ndim == 2 and y.shape[1] == 1:
             y = _ravel_with_warning(y)
         if y.dtype.kind == "f" and not np.isfinite(y).all():
             raise ValueError("Input y contains NaN or infinity.")
         _refuse_proportions_without_bags(y)
         check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.classes_ = np.unique(y if classes is None else classes)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y must hold at least two classes, got one class only: {self.classes_[0]!r}."
             )
+        if not np.isin(y, self.classes_).all():
+            raise BagDataError(f"y must hold only the classes {self.classes_}, got {np.unique(y)}.")
+        codes = np.searchsorted(self.classes_, y)
         self.task_ = "binary" if len(self.classes_) == 2 else "multiclass"
         values = (
             codes.astype(float) if self.task_ == "binary" else np.eye(len(self.classes_))[codes]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
@@ -160,13 +161,14 @@ class BagClassifier(BagEstimator):
 
     @torch.no_grad()
     def _scores(self, X: Array, chunk: int = 5000) -> Array:
+        # In double precision, so that a prediction does not depend on what is predicted beside it.
+        net = copy.deepcopy(self.result_.model).double().eval()
         tensor = as_tensor(X, torch.device("cpu"))
-        net = self.result_.model.eval()
         parts = [
-            _probabilities(net(as_inputs(tensor[start : start + chunk])), self.task_)
+            _probabilities(net(as_inputs(tensor[start : start + chunk]).double()), self.task_)
             for start in range(0, len(tensor), chunk)
         ]
-        return torch.cat(parts).double().numpy()
+        return torch.cat(parts).numpy()
 
     def save(self, folder: str | Path) -> Path:
         """Write `model.safetensors` and `model.json` into a folder.

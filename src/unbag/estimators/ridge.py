@@ -95,19 +95,35 @@ class BagRidgeClassifier(BagEstimator):
         return self._solve()
 
     def partial_fit(
-        self, X: Any, y: Any, *, bags: Any = None, noise_variance: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        bags: Any = None,
+        noise_variance: Any = None,
+        classes: Any = None,
     ) -> BagRidgeClassifier:
         """Add whole bags to those seen so far; the result equals one `fit` on all of them.
 
         What is kept of a bag is its mean, its size and its proportion.
+
+        Parameters
+        ----------
+        X, y, bags, noise_variance
+            As for `fit`.
+        classes : array, optional
+            All classes, for a first call without bags whose labels do not show every one.
         """
         seen: _BagStatistics | None = getattr(self, "_statistics", None)
-        classes = getattr(self, "classes_", None)
-        data = self._read(X, y, bags, noise_variance, reset=seen is None)
-        if seen is not None and not np.array_equal(classes, self.classes_):
-            new, self.classes_ = self.classes_, classes
-            raise BagDataError(f"y must have the classes seen before, {classes}, got {new}.")
+        if seen is not None and classes is None:
+            classes = self.classes_
+        data = self._read(X, y, bags, noise_variance, reset=seen is None, classes=classes)
         added = _BagStatistics.of(data)
+        if seen is not None and seen.proportions.shape[1] != added.proportions.shape[1]:
+            raise BagDataError(
+                f"y must have {seen.proportions.shape[1]} columns of proportions as before, "
+                f"got {added.proportions.shape[1]}."
+            )
         self._statistics = added if seen is None else seen.joined(added)
         return self._solve()
 
