@@ -25,18 +25,17 @@ class BagRidgeClassifier(BagEstimator):
     For scores :math:`f(x) = w^\top x + b` the debiased square loss with a ridge penalty is a
     ridge regression of proportions on bag means, weighted by bag size :math:`k_i`:
 
-    .. math:: \min_{w, b} \sum_i k_i \left( w^\top \bar x_i + b - a_i \right)^2
-              + \lambda N \, w^\top D \, w
+    .. math:: \min_{w, b} \frac 1 N \sum_i k_i \left( w^\top \bar x_i + b - a_i \right)^2
+              + \lambda u \, \lVert w \rVert^2
 
-    where :math:`D` holds the features' weighted variances, so that the penalty does not depend on
-    their units. The error of leaving one bag out is exact, :math:`r_i / (1 - h_{ii})`, and costs
-    nothing, so :math:`\lambda` is the best of a fine grid.
+    with :math:`u` the mean eigenvalue of the bag means' covariance. The error of leaving one bag
+    out is exact, :math:`r_i / (1 - h_{ii})`, and costs nothing, so :math:`\lambda` is the best of
+    a fine grid. Put a `StandardScaler` in front when features have different units.
 
     Parameters
     ----------
     penalties : sequence of float, optional
-        Values of :math:`\lambda` to choose from; by default 60 from 1e-6 to 1e4 of a bag mean's
-        share of variance.
+        Values of :math:`\lambda` to choose from; by default 60 from 1e-6 to 1e4.
 
     Attributes
     ----------
@@ -228,44 +227,46 @@ def _bag_means(data: Bags, chunk: int = 2_000_000) -> Array:
 
 
 class _Ridge:
-    """Centred, weighted, standardised bag means and their singular value decomposition."""
+    """Centred, weighted bag means, and the eigenvectors of the smaller of their Gram matrices."""
 
     def __init__(self, bags: _BagStatistics) -> None:
-        self.weights = bags.weights
-        self.share = self.weights / self.weights.sum()
+        self.share = bags.weights / bags.weights.sum()
         self.sizes = bags.sizes
         self.mean_x = self.share @ bags.means
         self.mean_y = self.share @ bags.proportions
-        centred = bags.means - self.mean_x
-        deviation = np.sqrt(self.share @ centred**2)
-        constant = deviation <= 1e-10 * np.abs(self.mean_x) + 1e-300
-        self.deviation = np.where(constant, 1.0, deviation)
         root = np.sqrt(self.share)[:, None]
-        design = np.where(constant, 0.0, centred / self.deviation)
+        self.design = root * (bags.means - self.mean_x)
         self.target = root * (bags.proportions - self.mean_y)
-        self.left, self.values, self.right = np.linalg.svd(root * design, full_matrices=False)
+        self.squares, self.left = _eigenvectors(self.design)
         self.rotated = self.left.T @ self.target
-
-    def _shrinkage(self, penalty: float) -> Array:
-        squares = self.values**2
-        return squares / np.maximum(squares + penalty, 1e-300)
+        # Penalties are in units of the mean squared singular value, so that scale does not matter.
+        self.unit = float(self.squares.mean())
 
     def leave_one_out(self, penalty: float) -> float:
         """Mean of size times squared residual of each bag under the fit without it."""
-        shrinkage = self._shrinkage(penalty)
+        shrinkage = self.squares / (self.squares + penalty * self.unit)
         residual = self.target - self.left @ (shrinkage[:, None] * self.rotated)
         # The intercept is refitted too, which is the share a bag has in the weighted mean.
         leverage = self.left**2 @ shrinkage + self.share
-        left_out = (
-            residual / np.maximum(1 - leverage, 1e-12)[:, None] / np.sqrt(self.share)[:, None]
-        )
+        left_out = residual / (np.maximum(1 - leverage, 1e-12) * np.sqrt(self.share))[:, None]
         return float(np.mean(self.sizes * (left_out**2).sum(axis=1)))
 
     def coefficients(self, penalty: float) -> tuple[Array, Array]:
-        """Weights in the units of the features, and the intercept."""
-        scale = self.values / np.maximum(self.values**2 + penalty, 1e-300)
-        weights = self.right.T @ (scale[:, None] * self.rotated) / self.deviation[:, None]
+        """Weights of the features, and the intercept."""
+        scaled = self.rotated / (self.squares + penalty * self.unit)[:, None]
+        weights = self.design.T @ (self.left @ scaled)
         return weights, self.mean_y - self.mean_x @ weights
+
+
+def _eigenvectors(design: Array) -> tuple[Array, Array]:
+    """Squared singular values and left singular vectors, without those that are rounding."""
+    wide = design.shape[0] <= design.shape[1]
+    squares, vectors = np.linalg.eigh(design @ design.T if wide else design.T @ design)
+    kept = squares > 1e-12 * max(squares[-1], 1e-300)
+    if not kept.any():  # every bag has the same mean: only the intercept can be learned
+        return np.ones(1), np.zeros((len(design), 1))
+    squares, vectors = squares[kept], vectors[:, kept]
+    return squares, vectors if wide else design @ vectors / np.sqrt(squares)
 
 
 def _project_to_simplex(scores: Array) -> Array:

@@ -1,0 +1,62 @@
+"""A target that remembers its bags through whatever scikit-learn does to it."""
+
+import copy
+
+import numpy as np
+import pytest
+
+from unbag import BagKFold, BagTarget
+from unbag.bags import bags_of
+from unbag.errors import BagDataError, SplitBagsWarning
+
+
+@pytest.fixture
+def target():
+    return BagTarget(["a", "b", "a", "c"], {"a": 0.5, "b": 1.0, "c": 0.0})
+
+
+@pytest.mark.parametrize("key", [[0, 2], np.array([True, False, True, False]), slice(0, 3, 2)])
+def test_ids_follow_indexing(target, key):
+    assert target[key].bags.tolist() == ["a", "a"]
+    assert target[key, ...].bags.tolist() == ["a", "a"]
+
+
+def test_ids_follow_copies(target):
+    for twin in (target.copy(), copy.copy(target), copy.deepcopy(target)):
+        assert twin.bags.tolist() == ["a", "b", "a", "c"]
+
+
+def test_arithmetic_loses_them(target):
+    with pytest.raises(BagDataError, match="lost its bag ids"):
+        bags_of(target + 0, None)
+
+
+def test_part_of_a_bag_warns(target):
+    with pytest.warns(SplitBagsWarning):
+        bags_of(target[[0, 1]], None)
+
+
+def test_whole_bags_do_not_warn(target):
+    assert bags_of(target[[0, 2, 3]], None).tolist() == ["a", "a", "c"]
+
+
+def test_folds_keep_bags_whole():
+    bags = np.repeat(np.arange(10), 3)
+    target = BagTarget(bags, np.repeat(np.linspace(0, 1, 4)[np.arange(10) % 4], 3))
+    seen = []
+    for train, test in BagKFold(5).split(np.zeros(30), target):
+        assert not set(bags[train]) & set(bags[test])
+        seen.extend(test)
+    assert sorted(seen) == list(range(30))
+
+
+def test_folds_need_bags():
+    with pytest.raises(BagDataError, match="needs the bags"):
+        list(BagKFold(2).split(np.zeros(4), np.zeros(4)))
+
+
+def test_bad_targets_are_refused():
+    with pytest.raises(BagDataError, match="no value for bag 'b'"):
+        BagTarget(["a", "b"], {"a": 0.5})
+    with pytest.raises(BagDataError, match="wanted 2, got 3"):
+        BagTarget(["a", "b"], [0.5, 0.5, 0.5])

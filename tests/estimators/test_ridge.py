@@ -1,0 +1,132 @@
+"""The closed form against its definition: brute-force refits, optimality, streaming."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unbag import BagRidgeClassifier
+from unbag.errors import BagDataError
+from unbag.estimators.ridge import _BagStatistics, _project_to_simplex, _Ridge
+
+
+def random_bags(rng, n_bags=12, n_features=4):
+    sizes = rng.integers(1, 9, size=n_bags)
+    bags = np.repeat(np.arange(n_bags), sizes)
+    X = rng.normal(size=(len(bags), n_features)) + rng.normal(size=(n_bags, n_features))[bags]
+    labels = X[:, 0] > 0
+    y = np.array([labels[bags == b].mean() for b in range(n_bags)])[bags]
+    return X, y, bags
+
+
+def weighted_ridge(means, proportions, weights, penalty):
+    """Solve the normal equations with an explicit intercept column."""
+    design = np.column_stack([means, np.ones(len(means))])
+    matrix = design.T @ (weights[:, None] * design)
+    matrix[:-1, :-1] += penalty * np.eye(means.shape[1])
+    solution = np.linalg.solve(matrix, design.T @ (weights * proportions))
+    return solution[:-1], solution[-1]
+
+
+@pytest.mark.parametrize("n_features", [4, 30], ids=["tall", "wide"])
+def test_leave_one_out_equals_refitting(rng, n_features):
+    X, y, bags = random_bags(rng, n_features=n_features)
+    clf = BagRidgeClassifier(penalties=[0.1]).fit(X, y, bags=bags)
+    stats = clf._statistics
+    solver = _Ridge(stats)
+    penalty = 0.1 * solver.unit * stats.sizes.sum()
+    errors = []
+    for i in range(len(stats.sizes)):
+        kept = np.arange(len(stats.sizes)) != i
+        w, b = weighted_ridge(
+            stats.means[kept], stats.proportions[kept, 0], stats.sizes[kept], penalty
+        )
+        errors.append(stats.sizes[i] * (stats.means[i] @ w + b - stats.proportions[i, 0]) ** 2)
+    assert clf.leave_one_out_[0] == pytest.approx(np.mean(errors))
+
+
+def test_the_refit_check_notices_the_intercept(rng):
+    """Leverage without the intercept's share is not the leave-one-out error."""
+    X, y, bags = random_bags(rng)
+    solver = _Ridge(BagRidgeClassifier().fit(X, y, bags=bags)._statistics)
+    right = solver.leave_one_out(0.1)
+    share, solver.share = solver.share, solver.share * (1 + 1e-3)
+    assert solver.leave_one_out(0.1) != pytest.approx(right)
+    solver.share = share
+
+
+def test_it_minimises_the_debiased_loss(rng):
+    """Without a penalty no small change of the weights lowers the pairwise debiased loss."""
+    X, y, bags = random_bags(rng, n_bags=40)
+    clf = BagRidgeClassifier(penalties=[0.0]).fit(X, y, bags=bags)
+    stats = clf._statistics
+    total = stats.sizes.sum()
+
+    def debiased(coef, intercept):
+        r = stats.means @ coef + intercept - stats.proportions[:, 0]
+        mean = np.average(r, weights=stats.sizes)
+        variance = (stats.sizes * (r - mean) ** 2).sum() / (len(r) - 1)
+        return mean**2 + (1 - 1 / total) * variance
+
+    best = debiased(clf.coef_, clf.intercept_)
+    for _ in range(50):
+        step = 1e-3 * rng.normal(size=5)
+        assert debiased(clf.coef_ + step[:4], clf.intercept_ + step[4]) > best
+
+
+def test_partial_fit_equals_fit(rng):
+    X, y, bags = random_bags(rng, n_bags=20)
+    whole = BagRidgeClassifier().fit(X, y, bags=bags)
+    parts = BagRidgeClassifier()
+    for chosen in (bags < 7, (bags >= 7) & (bags < 15), bags >= 15):
+        parts.partial_fit(X[chosen], y[chosen], bags=bags[chosen])
+    np.testing.assert_allclose(parts.coef_, whole.coef_)
+    assert parts.penalty_ == whole.penalty_
+
+
+def test_bags_of_one_are_ordinary_ridge(rng):
+    X = rng.normal(size=(50, 3))
+    labels = (X[:, 0] > 0).astype(int)
+    clf = BagRidgeClassifier(penalties=[0.5]).fit(X, labels)
+    unit = _Ridge(clf._statistics).unit
+    w, b = weighted_ridge(X, labels.astype(float), np.ones(50), 0.5 * unit * 50)
+    np.testing.assert_allclose(clf.coef_, w)
+    assert clf.intercept_ == pytest.approx(b)
+
+
+def test_noisy_bags_weigh_less():
+    exact = _BagStatistics(np.zeros((2, 1)), np.zeros((2, 1)), np.array([10.0, 10.0]), np.zeros(2))
+    assert exact.weights[0] == 10
+    noisy = _BagStatistics(exact.means, exact.proportions, exact.sizes, np.array([0.0, 0.1]))
+    assert noisy.weights[1] == pytest.approx(1 / (1 / 10 + 4 * 0.1))
+
+
+def test_identical_bag_means_leave_the_intercept():
+    X = np.ones((6, 2))
+    clf = BagRidgeClassifier().fit(X, [0.5, 0.5, 1, 1, 1, 0], bags=[0, 0, 1, 1, 2, 3])
+    np.testing.assert_array_equal(clf.coef_, 0)
+    assert clf.intercept_ == pytest.approx(4 / 6)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 6))
+def test_simplex_projection(seed, n_classes):
+    scores = np.random.default_rng(seed).normal(size=(5, n_classes))
+    projected = _project_to_simplex(scores)
+    assert (projected >= 0).all()
+    np.testing.assert_allclose(projected.sum(axis=1), 1)
+    assert (projected.argmax(axis=1) == scores.argmax(axis=1)).all()
+
+
+def test_bad_penalties_are_refused(rng):
+    X, y, bags = random_bags(rng)
+    for penalties in ([], [-1.0], [np.nan]):
+        with pytest.raises(ValueError, match="penalties"):
+            BagRidgeClassifier(penalties=penalties).fit(X, y, bags=bags)
+
+
+def test_partial_fit_refuses_another_number_of_classes(rng):
+    X, y, bags = random_bags(rng)
+    clf = BagRidgeClassifier().partial_fit(X, y, bags=bags)
+    with pytest.raises(BagDataError, match="columns of proportions"):
+        clf.partial_fit(X, np.column_stack([y, 1 - y, 0 * y]), bags=bags)
