@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
@@ -10,11 +9,10 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from unbag.bags import split_bags
 from unbag.engine import Criterion, Settings, Trial, TrialResult, held_out_risk, train
-from unbag.engine.batches import as_inputs, as_tensor
+from unbag.engine.evaluate import scores_of
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.saving import ModelFolderError, read_folder, write_folder
 from unbag.models import ModelBuilder, get_model
@@ -159,16 +157,8 @@ class BagClassifier(BagEstimator):
             logs = np.log(probabilities)
         return logs[:, 1] - logs[:, 0] if self.task_ == "binary" else logs
 
-    @torch.no_grad()
-    def _scores(self, X: Array, chunk: int = 5000) -> Array:
-        # In double precision, so that a prediction does not depend on what is predicted beside it.
-        net = copy.deepcopy(self.result_.model).double().eval()
-        tensor = as_tensor(X, torch.device("cpu"))
-        parts = [
-            _probabilities(net(as_inputs(tensor[start : start + chunk]).double()), self.task_)
-            for start in range(0, len(tensor), chunk)
-        ]
-        return torch.cat(parts).numpy()
+    def _scores(self, X: Array) -> Array:
+        return scores_of(self.result_, X, task=self.task_)
 
     def save(self, folder: str | Path) -> Path:
         """Write `model.safetensors` and `model.json` into a folder.
@@ -237,12 +227,6 @@ def _read_result(
     return TrialResult(
         trial, net, history, description["best_epoch"], description["stopped"], False, shape
     )
-
-
-def _probabilities(logits: Tensor, task: str) -> Tensor:
-    if task == "multiclass":
-        return logits.softmax(dim=-1)
-    return logits.sigmoid().squeeze(-1) if task == "binary" else logits.sigmoid()
 
 
 def _draw_seed(random_state: Any) -> int:
