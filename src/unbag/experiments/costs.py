@@ -51,9 +51,10 @@ class Costs:
         self._measured: dict[tuple[str, str], list[float]] = {}
 
     def learn(self, rows: Iterable[Row]) -> None:
-        """Take over what these rows took; small stacks are left out if larger ones are known."""
+        """Take over what the latest of these rows took."""
         for row in rows:
-            if row.outcome.get("device") == self.device_name and row.spec.rule != RIDGE:
+            known_data = row.spec.dataset in self.workloads and row.spec.rule != RIDGE
+            if known_data and row.outcome.get("device") == self.device_name:
                 seconds = row.outcome["seconds"] / self._steps(row.spec)
                 known = self._measured.setdefault((row.spec.dataset, row.spec.model), [])
                 known.append(seconds)

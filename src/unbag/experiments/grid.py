@@ -75,7 +75,7 @@ class Grid:
     >>> [grid] = load_grids("mnist")
     >>> small = grid.restrict(models=["linear"], bag_sizes=[100], n_seeds=2)
     >>> sum(len(cell.learning_rates) * len(cell.seeds) for cell in small.cells())
-    70
+    72
     """
 
     name: str
@@ -90,7 +90,6 @@ class Grid:
     instances_per_batch: int = 1000
     full_batch: bool = False
     measures: str = "errors"
-    snapshot_epoch: int | None = None
     stacks: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -9,16 +9,15 @@ from typing import Any
 
 import torch
 
-from unbag.bags import Bags, make_bags
 from unbag.datasets import Labelled
-from unbag.engine import Monitor, Settings, Trial, TrialResult, train
 from unbag.experiments.costs import Costs, Workload
 from unbag.experiments.grid import Grid
-from unbag.experiments.measures import error_monitors
+from unbag.experiments.packing import Array
 from unbag.experiments.protocol import Protocol, missing_trials
 from unbag.experiments.provenance import device_name, provenance
 from unbag.experiments.spec import TrialSpec
 from unbag.experiments.store import Row, Store
+from unbag.experiments.training import Trainer
 
 __all__ = ["Plan", "Runner", "Tick"]
 
@@ -73,7 +72,7 @@ class Runner:
         }
         self.costs = Costs(self.device, device_name(self.device), sizes)
         self.costs.learn(self.store.rows())
-        self._inputs: dict[str, Any] = {}
+        self._trainer = Trainer(self.data, device=self.device, settings=self.settings)
 
     def missing(self) -> list[TrialSpec]:
         """Trials that are not in the store."""
@@ -145,61 +144,43 @@ class Runner:
         return stack
 
     def _run_stack(self, stack: list[TrialSpec], tick: Tick) -> bool:
+        """Train and save a stack; False if the user interrupted it."""
         expected = self.costs.stack(stack)
         begun = time.monotonic()
         try:
-            results = self._train(stack)
+            found = self._trainer(stack)
         except torch.cuda.OutOfMemoryError:
+            if len(stack) == 1:
+                raise
             return self._run_in_halves(stack, tick)
-        finally:
-            self.store.release(trial.key for trial in stack)
-        seconds = time.monotonic() - begun
-        whole = [r for r in results if r.stopped != "interrupted"]
-        rows = [self._row(spec, r, seconds, stack) for spec, r in zip(stack, whole, strict=False)]
+        seconds = (time.monotonic() - begun) / len(stack)
+        rows = [self._row(*pair, seconds, stack) for pair in zip(stack, found, strict=False)]
         self.store.add(rows)
+        self.store.release(trial.key for trial in stack[len(rows) :])
         self.costs.learn(rows)
-        tick(expected, f"{stack[0].model}, bags of {stack[0].bag_size}: {len(rows)} trials")
-        return len(whole) == len(stack)
+        tick(expected, _describe(stack, seconds))
+        return len(rows) == len(stack)
 
     def _run_in_halves(self, stack: list[TrialSpec], tick: Tick) -> bool:
-        if len(stack) == 1:
-            raise
         torch.cuda.empty_cache()
         half = len(stack) // 2
         return all(self._run_stack(part, tick) for part in (stack[:half], stack[half:]))
 
-    def _train(self, stack: list[TrialSpec]) -> list[TrialResult]:
-        first = stack[0]
-        bags = [self._bags(spec) for spec in stack]
-        settings = Settings(
-            max_epochs=first.epochs,
-            bags_per_batch=first.bags_per_batch or bags[0].n_bags,
-            device=self.device,
-            **self.settings,
-        )
-        trials = [Trial(s.make_rule(), s.learning_rate or 0.0, s.seed) for s in stack]
-        monitors = self._monitors(first)
-        return train(trials, bags, model=first.model, monitors=monitors, settings=settings)
-
-    def _bags(self, spec: TrialSpec) -> Bags:
-        """The trial's bags; all trials share one copy of the instances, on the device."""
-        data = self.data[spec.dataset]
-        if spec.dataset not in self._inputs:
-            self._inputs[spec.dataset] = torch.from_numpy(data.X_train).to(self.device)
-        X = self._inputs[spec.dataset]
-        return make_bags(X, data.y_train, bag_size=spec.bag_size, seed=spec.seed)
-
-    def _monitors(self, spec: TrialSpec) -> list[Monitor]:
-        data = self.data[spec.dataset]
-        return error_monitors(data, bag_size=spec.bag_size, device=self.device)
-
     def _row(
-        self, spec: TrialSpec, result: TrialResult, seconds: float, stack: list[TrialSpec]
+        self, spec: TrialSpec, arrays: dict[str, Array], seconds: float, stack: list[TrialSpec]
     ) -> Row:
         outcome = {
-            "seconds": round(seconds / len(stack), 4),
+            "seconds": round(seconds, 4),
             "stack": len(stack),
             "settings": dict(self.settings),
             **provenance(self.device),
         }
-        return Row(spec, outcome, dict(result.history))
+        return Row(spec, outcome, arrays)
+
+
+def _describe(stack: list[TrialSpec], seconds: float) -> str:
+    first = stack[0]
+    return (
+        f"{first.dataset} {first.model}, bags of {first.bag_size}: {len(stack)} trials, "
+        f"{seconds:.2f} s each"
+    )

@@ -36,7 +36,7 @@ class TrialSpec:
         None for a rule solved in closed form.
     seed, epochs : int
     measures : str
-        Which monitors are recorded; a key of `measures.MEASURES`.
+        Which monitors are recorded: "errors", or "estimates" for Figure 2.
 
     Examples
     --------
@@ -80,7 +80,8 @@ class TrialSpec:
     @property
     def stack(self) -> TrialSpec:
         """What trials that can be trained at once share."""
-        return replace(self, learning_rate=None, seed=0, rule="", options="{}")
+        rule = RIDGE if self.rule == RIDGE else ""
+        return replace(self, learning_rate=None, seed=0, rule=rule, options="{}")
 
     def make_rule(self) -> Rule:
         """The rule with its options."""
