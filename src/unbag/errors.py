@@ -6,8 +6,12 @@ __all__ = [
     "BagDataError",
     "BagDataWarning",
     "ConditionWarning",
+    "DatasetError",
+    "MissingDataError",
     "SplitBagsWarning",
     "StackingWarning",
+    "StoreError",
+    "StoreWarning",
     "UnbagError",
     "UnbagWarning",
 ]
@@ -19,6 +23,18 @@ class UnbagError(Exception):
 
 class BagDataError(UnbagError, ValueError):
     """The data cannot be read as bags: the message names the argument and the first bad bag."""
+
+
+class DatasetError(UnbagError, ValueError):
+    """A file of a data set cannot be read as what it should be: the message names the file."""
+
+
+class MissingDataError(DatasetError, FileNotFoundError):
+    """A file of a data set is not on this machine: the message says how to get it."""
+
+
+class StoreError(UnbagError, RuntimeError):
+    """Rows of an experiment cannot be read or written."""
 
 
 class UnbagWarning(UserWarning):
@@ -35,6 +51,10 @@ class SplitBagsWarning(UnbagWarning):
 
 class StackingWarning(UnbagWarning):
     """The trials could not be trained at once and were trained one after the other."""
+
+
+class StoreWarning(UnbagWarning):
+    """A store of rows had been damaged and was repaired; the message says what was lost."""
 
 
 class ConditionWarning(UnbagWarning):

@@ -1,0 +1,124 @@
+"""`unbag reproduce`: the paper's tables and figures, from declared grids to rendered pages."""
+
+from __future__ import annotations
+
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from unbag.errors import UnbagError
+from unbag.experiments.request import Request, run_request
+
+__all__ = ["What", "reproduce"]
+
+
+class What(StrEnum):
+    """What to reproduce, or what to do with rows that are there."""
+
+    MNIST = "mnist"
+    CIFAR = "cifar"
+    FIGURES = "figures"
+    ALL = "all"
+    MERGE = "merge"
+    RENDER = "render"
+
+
+class ProtocolName(StrEnum):
+    """How many trials decide a cell."""
+
+    LEAN = "lean"
+    PAPER = "paper"
+
+
+_GRIDS = {
+    What.MNIST: ("mnist",),
+    What.CIFAR: ("cifar",),
+    What.FIGURES: ("figure1", "figure2", "figure3"),
+    What.ALL: ("mnist", "cifar", "figure1", "figure2", "figure3"),
+}
+
+
+def reproduce(
+    what: Annotated[What, typer.Argument(help="A table, the figures, or merge or render rows.")],
+    files: Annotated[list[Path] | None, typer.Argument(help="Stores to merge.")] = None,
+    *,
+    rows: Annotated[str, typer.Option(help="Models, such as linear,mlp100.")] = "",
+    rules: Annotated[str, typer.Option(help="Rules, by label or name.")] = "",
+    ks: Annotated[str, typer.Option(help="Bag sizes, such as 10,100.")] = "",
+    seeds: Annotated[int | None, typer.Option(help="How many seeds.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Fewer epochs than declared.")] = None,
+    protocol: Annotated[ProtocolName, typer.Option(help="Trials per cell.")] = ProtocolName.LEAN,
+    label_free: Annotated[
+        bool, typer.Option(help="In lean, confirm the label-free winner too.")
+    ] = True,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    precision: Annotated[str, typer.Option(help="float32 or bfloat16.")] = "float32",
+    compile_models: Annotated[
+        bool, typer.Option("--compile", help="Compile models trained alone.")
+    ] = False,
+    stack: Annotated[int | None, typer.Option(help="Trials trained at once.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder that holds the data files.")] = None,
+    store: Annotated[Path, typer.Option(help="Where rows are kept.")] = Path("results/rows.sqlite"),
+    out: Annotated[Path | None, typer.Option(help="Where tables and figures go.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a store.")] = False,
+    minutes: Annotated[float | None, typer.Option(help="Stop cleanly before this.")] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Only print the plan.")] = False,
+) -> None:
+    """Reproduce the paper's tables and figures; rows are saved as they are finished.
+
+    Prints the plan first. Killed or out of time, the same command with --resume goes on.
+    """
+    begun = time.monotonic()
+    console = Console(stderr=True)
+    request = Request(
+        grids=_GRIDS.get(what, ()),
+        restriction=_restriction(rows, rules, ks, seeds, epochs),
+        options={"device": device, "protocol": str(protocol), "label_free": label_free},
+        settings={"precision": precision, "compile": compile_models},
+        trials_per_stack=stack,
+        folder=data,
+        store=store,
+        resume=resume,
+        deadline=None if minutes is None else begun + 60 * minutes,
+        plan_only=plan,
+    )
+    try:
+        if what is What.MERGE:
+            _merge(store, files or [], console)
+        elif what is not What.RENDER:
+            run_request(request, console)
+    except UnbagError as error:
+        console.print(f"unbag reproduce: {error}", style="red", highlight=False, soft_wrap=True)
+        raise typer.Exit(1) from None
+
+
+def _merge(store: Path, files: list[Path], console: Console) -> None:
+    from unbag.experiments.store import Store
+
+    with Store(store) as rows:
+        for file in files:
+            console.print(f"{file}: {rows.merge(file)} new rows", highlight=False)
+        rows.compact()
+
+
+def _words(text: str) -> list[str] | None:
+    return [word.strip() for word in text.split(",") if word.strip()] or None
+
+
+def _restriction(
+    rows: str, rules: str, ks: str, seeds: int | None, epochs: int | None
+) -> dict[str, Any]:
+    sizes = _words(ks)
+    if sizes is not None and not all(size.isdigit() for size in sizes):
+        raise typer.BadParameter(f"bag sizes must be whole numbers, got {ks!r}", param_hint="--ks")
+    return {
+        "models": _words(rows),
+        "rules": _words(rules),
+        "bag_sizes": None if sizes is None else [int(size) for size in sizes],
+        "n_seeds": seeds,
+        "epochs": epochs,
+    }

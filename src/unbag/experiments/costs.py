@@ -1,0 +1,83 @@
+"""How long trials take: first guesses by model and device, replaced by what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from unbag.experiments.spec import RIDGE, TrialSpec
+from unbag.experiments.store import Row
+
+__all__ = ["Costs", "Workload"]
+
+# Milliseconds for a step on 1000 MNIST images, for each trial of a large stack: measured on one
+# H200 and on one core of a server. A bigger image costs in proportion.
+_FIRST_GUESS = {
+    "cuda": {"linear": 0.01, "mlp100": 0.02, "mlp1000": 0.05, "cnn_small": 0.7, "cnn_large": 1.5},
+    "cpu": {"linear": 1.5, "mlp100": 6.0, "mlp1000": 50.0, "cnn_small": 300.0, "cnn_large": 1500.0},
+}
+_MNIST_PIXELS = 784
+_LEAST_STEP = {"cuda": 0.3e-3, "cpu": 0.2e-3}  # seconds a step takes however small it is
+_START = {"cuda": 5.0, "cpu": 0.5}  # seconds before the first step: bags, capture, compilation
+_CLOSED_FORM = 10.0
+_REMEMBERED = 20
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Size of a data set."""
+
+    n_train: int
+    n_pixels: int
+
+
+class Costs:
+    """Estimates seconds; learns from rows that were computed on the same device.
+
+    Parameters
+    ----------
+    device : str
+        Such as "cpu" or "cuda".
+    device_name : str
+        As rows note it.
+    workloads : mapping from str to Workload
+        By data set.
+    """
+
+    def __init__(self, device: str, device_name: str, workloads: Mapping[str, Workload]) -> None:
+        self.kind = "cuda" if device.startswith("cuda") else "cpu"
+        self.device_name, self.workloads = device_name, workloads
+        self._measured: dict[tuple[str, str], list[float]] = {}
+
+    def learn(self, rows: Iterable[Row]) -> None:
+        """Take over what the latest of these rows took."""
+        for row in rows:
+            known_data = row.spec.dataset in self.workloads and row.spec.rule != RIDGE
+            if known_data and row.outcome.get("device") == self.device_name:
+                seconds = row.outcome["seconds"] / self._steps(row.spec)
+                known = self._measured.setdefault((row.spec.dataset, row.spec.model), [])
+                known.append(seconds)
+                del known[:-_REMEMBERED]
+
+    def trial(self, spec: TrialSpec) -> float:
+        """Seconds a trial adds to a stack."""
+        if spec.rule == RIDGE:
+            return _CLOSED_FORM
+        return self._steps(spec) * self._per_step(spec)
+
+    def stack(self, specs: list[TrialSpec]) -> float:
+        """Seconds a stack takes."""
+        least = max((self._steps(s) * _LEAST_STEP[self.kind] for s in specs), default=0.0)
+        return _START[self.kind] + max(least, sum(self.trial(s) for s in specs))
+
+    def _per_step(self, spec: TrialSpec) -> float:
+        known = self._measured.get((spec.dataset, spec.model))
+        if known:
+            return median(known)
+        guess = _FIRST_GUESS[self.kind].get(spec.model, 10.0) / 1000
+        return guess * self.workloads[spec.dataset].n_pixels / _MNIST_PIXELS
+
+    def _steps(self, spec: TrialSpec) -> float:
+        """Steps of 1000 instances, however large the batches really are."""
+        return spec.epochs * self.workloads[spec.dataset].n_train / 1000

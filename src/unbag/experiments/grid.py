@@ -1,0 +1,201 @@
+"""Declared grids: one TOML file for each table and figure, and the trials it stands for."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from importlib import resources
+from typing import Any
+
+from unbag.experiments.spec import RIDGE, TrialSpec
+from unbag.models import MODELS
+from unbag.rules import RULES
+
+__all__ = ["GRIDS", "Cell", "Grid", "RuleEntry", "load_grids"]
+
+GRIDS = ("mnist", "cifar", "figure1", "figure2", "figure3")
+
+
+@dataclass(frozen=True)
+class RuleEntry:
+    """A column of a table: a rule with its options, and how many bags its batches hold.
+
+    Attributes
+    ----------
+    label : str
+        What tables and figures call it.
+    name : str
+        In the registry of rules, or "ridge".
+    options : mapping
+    bags_per_batch : mapping from str to int
+        By bag size; others get as many bags as make `instances_per_batch`.
+    models : tuple of str
+        Models it serves; empty for all.
+    published : bool
+        Whether the paper has a number for it.
+    """
+
+    label: str
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    bags_per_batch: Mapping[str, int] = field(default_factory=dict)
+    models: tuple[str, ...] = ()
+    published: bool = False
+
+    def __post_init__(self) -> None:
+        if self.name not in RULES and self.name != RIDGE:
+            raise ValueError(f"rules: name must be one of {sorted(RULES)}, got {self.name!r}.")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a table: a problem, a model, a bag size and a rule."""
+
+    dataset: str
+    model: str
+    bag_size: int
+    rule: RuleEntry
+    spec: TrialSpec
+    learning_rates: tuple[float | None, ...]
+    seeds: tuple[int, ...]
+
+    def trial(self, learning_rate: float | None, seed: int, data: str) -> TrialSpec:
+        """The trial of this cell with a learning rate and a seed."""
+        return replace(self.spec, learning_rate=learning_rate, seed=seed, data=data)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All trials of a table or figure; the attributes are the entries of its TOML file.
+
+    Examples
+    --------
+    >>> [grid] = load_grids("mnist")
+    >>> small = grid.restrict(models=["linear"], bag_sizes=[100], n_seeds=2)
+    >>> sum(len(cell.learning_rates) * len(cell.seeds) for cell in small.cells())
+    72
+    """
+
+    name: str
+    title: str
+    datasets: tuple[str, ...]
+    models: tuple[str, ...]
+    bag_sizes: tuple[int, ...]
+    rules: tuple[RuleEntry, ...]
+    learning_rates: tuple[float, ...]
+    seeds: tuple[int, ...]
+    epochs: int
+    instances_per_batch: int = 1000
+    full_batch: bool = False
+    measures: str = "errors"
+    stacks: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_known("models", self.models, MODELS)
+
+    def cells(self) -> Iterator[Cell]:
+        """Every cell, model by model and bag size by bag size."""
+        for dataset in self.datasets:
+            for model in self.models:
+                for bag_size in self.bag_sizes:
+                    for rule in self.rules:
+                        if not rule.models or model in rule.models:
+                            yield self._cell(dataset, model, bag_size, rule)
+
+    def _cell(self, dataset: str, model: str, bag_size: int, rule: RuleEntry) -> Cell:
+        trained = rule.name != RIDGE
+        spec = TrialSpec(
+            dataset=dataset,
+            data="",
+            model=model,
+            rule=rule.name,
+            options=json.dumps(dict(rule.options), sort_keys=True),
+            bag_size=bag_size,
+            bags_per_batch=self._bags_per_batch(rule, bag_size) if trained else 0,
+            learning_rate=None,
+            seed=0,
+            epochs=self.epochs if trained else 0,
+            measures=self.measures,
+        )
+        rates: tuple[float | None, ...] = self.learning_rates if trained else (None,)
+        return Cell(dataset, model, bag_size, rule, spec, rates, self.seeds)
+
+    def _bags_per_batch(self, rule: RuleEntry, bag_size: int) -> int:
+        if self.full_batch:
+            return 0
+        default = max(1, self.instances_per_batch // bag_size)
+        return rule.bags_per_batch.get(str(bag_size), default)
+
+    def restrict(
+        self,
+        *,
+        models: Iterable[str] | None = None,
+        rules: Iterable[str] | None = None,
+        bag_sizes: Iterable[int] | None = None,
+        n_seeds: int | None = None,
+        epochs: int | None = None,
+    ) -> Grid:
+        """Part of the grid; rules go by their label or by their registered name."""
+        names = None if rules is None else {name.lower() for name in rules}
+        return replace(
+            self,
+            models=_part("rows", self.models, models),
+            bag_sizes=_part("ks", self.bag_sizes, bag_sizes),
+            rules=self.rules if names is None else _part_of_rules(self.rules, names),
+            seeds=self.seeds if n_seeds is None else self.seeds[:n_seeds],
+            epochs=self.epochs if epochs is None else epochs,
+        )
+
+
+def load_grids(name: str) -> list[Grid]:
+    """Read a declared grid: one, or for a figure that extends tables, one for each of them.
+
+    Parameters
+    ----------
+    name : str
+        One of `GRIDS`.
+    """
+    if name not in GRIDS:
+        raise ValueError(f"name must be one of {GRIDS}, got {name!r}.")
+    declared = tomllib.loads(_text(name))
+    if "extends" not in declared:
+        return [_grid(name, declared)]
+    parts = [grid for parent in declared["extends"] for grid in load_grids(parent)]
+    chosen = {"models": declared["models"], "bag_sizes": declared["bag_sizes"]}
+    return [replace(g.restrict(**chosen), name=name, title=declared["title"]) for g in parts]
+
+
+def _text(name: str) -> str:
+    return (resources.files("unbag.experiments") / "grids" / f"{name}.toml").read_text("utf-8")
+
+
+def _grid(name: str, declared: dict[str, Any]) -> Grid:
+    rules = tuple(RuleEntry(**_tuples(rule)) for rule in declared.pop("rules"))
+    return Grid(name=name, rules=rules, **_tuples(declared))
+
+
+def _tuples(table: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(v) if isinstance(v, list) else v for key, v in table.items()}
+
+
+def _part(option: str, every: tuple[Any, ...], wanted: Iterable[Any] | None) -> tuple[Any, ...]:
+    if wanted is None:
+        return every
+    wanted = list(wanted)
+    _check_known(option, wanted, every)
+    return tuple(value for value in every if value in wanted)
+
+
+def _part_of_rules(every: tuple[RuleEntry, ...], names: set[str]) -> tuple[RuleEntry, ...]:
+    known = {name for rule in every for name in (rule.label.lower(), rule.name)}
+    _check_known("rules", names, known)
+    return tuple(rule for rule in every if {rule.label.lower(), rule.name} & names)
+
+
+def _check_known(option: str, wanted: Iterable[Any], known: Iterable[Any]) -> None:
+    unknown = [value for value in wanted if value not in known]
+    if unknown:
+        listed = ", ".join(str(value) for value in known)
+        raise ValueError(f"{option} must be among {listed}, got {unknown[0]!r}.")

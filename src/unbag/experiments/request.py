@@ -1,0 +1,146 @@
+"""One call of `unbag reproduce`: what was asked for, and carrying it out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unbag.datasets import Labelled, load_problem
+from unbag.errors import StoreError, UnbagError
+from unbag.experiments.grid import Grid, load_grids
+from unbag.experiments.store import Store
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from unbag.experiments.runner import Plan, Runner
+
+__all__ = ["Request", "chosen_grids", "run_request"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run.
+
+    Attributes
+    ----------
+    grids : tuple of str
+        Names of declared grids.
+    restriction : mapping
+        Arguments of `Grid.restrict`.
+    options, settings : mapping
+        Further arguments of the runner, and of the engine.
+    trials_per_stack : int, optional
+        Overrides what the grids declare.
+    folder : path, optional
+        Where the data files are.
+    store : path
+    resume : bool
+        Whether the store may hold rows already.
+    deadline : float, optional
+        Value of `time.monotonic()` to end before.
+    plan_only : bool
+    """
+
+    grids: tuple[str, ...]
+    store: Path
+    restriction: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    trials_per_stack: int | None = None
+    folder: Path | None = None
+    resume: bool = False
+    deadline: float | None = None
+    plan_only: bool = False
+
+
+def chosen_grids(names: tuple[str, ...], restriction: Mapping[str, Any]) -> list[Grid]:
+    """Grids with these names, cut down; those that nothing is left of are skipped.
+
+    Raises
+    ------
+    UnbagError
+        If nothing is left at all.
+    """
+    kept, reasons = [], []
+    for grid in (grid for name in names for grid in load_grids(name)):
+        try:
+            kept.append(grid.restrict(**restriction))
+        except ValueError as error:
+            reasons.append(error)
+    if not kept:
+        raise UnbagError(str(reasons[0])) from reasons[0]
+    return kept
+
+
+def run_request(request: Request, console: Console) -> None:
+    """Print the plan, then run it, with a progress bar."""
+    from unbag.experiments.progress import work_bar
+    from unbag.experiments.runner import Runner
+
+    grids = [_with_stacks(g, request.trials_per_stack) for g in _grids(request)]
+    names = {name for grid in grids for name in grid.datasets}
+    data: dict[str, Labelled] = {n: load_problem(n, folder=request.folder) for n in sorted(names)}
+    with Store(request.store) as store:
+        runner = Runner(
+            grids,
+            store,
+            data,
+            deadline=request.deadline,
+            settings=request.settings,
+            **request.options,
+        )
+        plan = runner.plan()
+        _print_plan(plan, runner, console)
+        if request.plan_only:
+            return
+        if plan.n_done and not request.resume:
+            raise StoreError(
+                f"{request.store} already holds {plan.n_done} of these trials. Add --resume to go "
+                "on with the others, or name another file with --store."
+            )
+        with work_bar(plan.seconds, console=console) as tick:
+            ended = runner.run(tick)
+        console.print(f"{ended}: {len(store.rows())} rows in {request.store}", highlight=False)
+
+
+def _grids(request: Request) -> list[Grid]:
+    return chosen_grids(request.grids, request.restriction)
+
+
+def _with_stacks(grid: Grid, trials_per_stack: int | None) -> Grid:
+    if trials_per_stack is None:
+        return grid
+    return replace(grid, stacks=dict.fromkeys(grid.models, trials_per_stack))
+
+
+def _print_plan(plan: Plan, runner: Runner, console: Console) -> None:
+    from unbag.experiments.protocol import count_planned
+
+    for grid in runner.grids:
+        n_cells = sum(1 for _ in grid.cells())
+        n_trials = count_planned(grid, protocol=runner.protocol)
+        console.print(
+            f"{grid.name}: {n_cells} cells, {n_trials} trainings by the {runner.protocol} protocol",
+            highlight=False,
+        )
+    console.print(
+        f"done {plan.n_done}, to run now {len(plan.trials)}, about {_duration(plan.seconds)} on "
+        f"{runner.costs.device_name}",
+        highlight=False,
+    )
+
+
+def _duration(seconds: float) -> str:
+    """A number of seconds in words.
+
+    Examples
+    --------
+    >>> _duration(50), _duration(1800), _duration(9000)
+    ('50 s', '30 min', '2.5 h')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

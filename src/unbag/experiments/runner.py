@@ -1,0 +1,186 @@
+"""Runs what is missing: plans, stacks, trains, and saves every trial as it is finished."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from unbag.datasets import Labelled
+from unbag.experiments.costs import Costs, Workload
+from unbag.experiments.grid import Grid
+from unbag.experiments.packing import Array
+from unbag.experiments.protocol import Protocol, missing_trials
+from unbag.experiments.provenance import device_name, provenance
+from unbag.experiments.spec import TrialSpec
+from unbag.experiments.store import Row, Store
+from unbag.experiments.training import Trainer
+
+__all__ = ["Plan", "Runner", "Tick"]
+
+Tick = Callable[[float, str], None]
+"""Called with the estimated seconds of work just finished, and a few words."""
+
+# A stack is begun only if this multiple of its estimated time is left.
+_MARGIN = 1.25
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run will do, as far as it is known before the first trial."""
+
+    n_done: int
+    trials: list[TrialSpec]
+    seconds: float
+
+
+@dataclass(eq=False)
+class Runner:
+    """Trains the missing trials of some grids, stack by stack.
+
+    Parameters
+    ----------
+    grids : list of Grid
+    store : Store
+    data : mapping from str to Labelled
+        The data sets the grids name.
+    device : str
+    protocol : {"paper", "lean"}
+    label_free : bool
+        Whether `lean` also confirms the learning rate chosen without labels.
+    deadline : float, optional
+        Value of `time.monotonic()` by which everything must be saved.
+    settings : mapping
+        Further arguments of the engine's `Settings`.
+    """
+
+    grids: list[Grid]
+    store: Store
+    data: Mapping[str, Labelled]
+    device: str = "cpu"
+    protocol: Protocol = "lean"
+    label_free: bool = True
+    deadline: float | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        sizes = {
+            name: Workload(len(d.y_train), int(d.X_train[0].size)) for name, d in self.data.items()
+        }
+        self.costs = Costs(self.device, device_name(self.device), sizes)
+        self.costs.learn(self.store.rows())
+        self._trainer = Trainer(self.data, device=self.device, settings=self.settings)
+
+    def missing(self) -> list[TrialSpec]:
+        """Trials that are not in the store."""
+        return missing_trials(
+            self.grids,
+            self.store.rows(),
+            data={name: data.fingerprint for name, data in self.data.items()},
+            protocol=self.protocol,
+            label_free=self.label_free,
+        )
+
+    def plan(self) -> Plan:
+        """What is done, what is missing, and how long it will take."""
+        missing = self.missing()
+        known = {cell.spec.cell for grid in self.grids for cell in grid.cells()}
+        n_done = sum(row.spec.cell in known for row in self.store.rows())
+        stacks = self._stacks(missing)
+        return Plan(n_done, missing, sum(self.costs.stack(stack) for stack in stacks))
+
+    def run(self, tick: Tick | None = None) -> str:
+        """Train until nothing is left.
+
+        Returns
+        -------
+        str
+            Why it ended: "finished", "out of time", "interrupted" or "waiting for other processes".
+        """
+        report = tick or (lambda seconds, text: None)
+        while missing := self.missing():
+            stack, reason = self._next_stack(missing)
+            if not stack:
+                return reason
+            if not self._run_stack(stack, report):
+                return "interrupted"
+        return "finished"
+
+    def _stacks(self, trials: Iterable[TrialSpec]) -> list[list[TrialSpec]]:
+        """Trials that can be trained at once, at most as many as the grids allow."""
+        together: dict[TrialSpec, list[TrialSpec]] = {}
+        for trial in trials:
+            together.setdefault(trial.stack, []).append(trial)
+        limits = {model: size for grid in self.grids for model, size in grid.stacks.items()}
+        stacks = []
+        for alike in together.values():
+            # A rule's trials side by side, so that a stack holds few rules and steps are shared.
+            size = limits.get(alike[0].model, 1)
+            stacks += [alike[start : start + size] for start in range(0, len(alike), size)]
+        return stacks
+
+    def _next_stack(self, missing: list[TrialSpec]) -> tuple[list[TrialSpec], str]:
+        reason = "waiting for other processes"
+        for stack in self._stacks(missing):
+            fitting = self._cut_to_time(stack)
+            if not fitting:
+                reason = "out of time"
+                continue
+            keys = self.store.claim(trial.key for trial in fitting)
+            if mine := [trial for trial in fitting if trial.key in keys]:
+                return mine, ""
+        return [], reason
+
+    def _cut_to_time(self, stack: list[TrialSpec]) -> list[TrialSpec]:
+        """As much of a stack as can be finished before the deadline."""
+        if self.deadline is None:
+            return stack
+        left = self.deadline - time.monotonic()
+        while stack and _MARGIN * self.costs.stack(stack) > left:
+            stack = stack[: len(stack) // 2]
+        return stack
+
+    def _run_stack(self, stack: list[TrialSpec], tick: Tick) -> bool:
+        """Train and save a stack; False if the user interrupted it."""
+        expected = self.costs.stack(stack)
+        begun = time.monotonic()
+        try:
+            found = self._trainer(stack)
+        except torch.cuda.OutOfMemoryError:
+            if len(stack) == 1:
+                raise
+            return self._run_in_halves(stack, tick)
+        seconds = (time.monotonic() - begun) / len(stack)
+        rows = [self._row(*pair, seconds, stack) for pair in zip(stack, found, strict=False)]
+        self.store.add(rows)
+        self.store.release(trial.key for trial in stack[len(rows) :])
+        self.costs.learn(rows)
+        tick(expected, _describe(stack, seconds))
+        return len(rows) == len(stack)
+
+    def _run_in_halves(self, stack: list[TrialSpec], tick: Tick) -> bool:
+        torch.cuda.empty_cache()
+        half = len(stack) // 2
+        return all(self._run_stack(part, tick) for part in (stack[:half], stack[half:]))
+
+    def _row(
+        self, spec: TrialSpec, arrays: dict[str, Array], seconds: float, stack: list[TrialSpec]
+    ) -> Row:
+        outcome = {
+            "seconds": round(seconds, 4),
+            "stack": len(stack),
+            "settings": dict(self.settings),
+            **provenance(self.device),
+        }
+        return Row(spec, outcome, arrays)
+
+
+def _describe(stack: list[TrialSpec], seconds: float) -> str:
+    first = stack[0]
+    return (
+        f"{first.dataset} {first.model}, bags of {first.bag_size}: {len(stack)} trials, "
+        f"{seconds:.2f} s each"
+    )

@@ -1,0 +1,83 @@
+"""Choosing a learning rate and an epoch, with labels as the paper does or without any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbag.experiments.spec import TrialSpec
+from unbag.experiments.store import Row
+
+__all__ = ["CellRows", "best_by_held_out", "best_by_test", "index_rows", "shared_seeds"]
+
+Array = NDArray[Any]
+Rate = float | None
+
+
+@dataclass(frozen=True, eq=False)
+class CellRows:
+    """Rows of one cell, by learning rate and seed."""
+
+    rows: Mapping[tuple[Rate, int], Row]
+
+    @property
+    def rates(self) -> list[Rate]:
+        """Learning rates that were run, the largest first."""
+        return sorted({rate for rate, _ in self.rows}, key=lambda rate: -(rate or 0))
+
+    def seeds(self, rate: Rate) -> list[int]:
+        """Seeds that were run with a learning rate."""
+        return sorted(seed for other, seed in self.rows if other == rate)
+
+    def curves(self, rate: Rate, name: str, seeds: Iterable[int] | None = None) -> Array:
+        """Values of a monitor, of shape (n_seeds, n_epochs); what diverged counts as one."""
+        chosen = self.seeds(rate) if seeds is None else seeds
+        curves = np.stack([self.rows[rate, seed].arrays[name] for seed in chosen])
+        return np.nan_to_num(curves.astype(float), nan=1.0, posinf=1.0, neginf=1.0)
+
+
+def index_rows(rows: Iterable[Row]) -> dict[TrialSpec, CellRows]:
+    """Sort rows into cells."""
+    cells: dict[TrialSpec, dict[tuple[Rate, int], Row]] = {}
+    for row in rows:
+        cell = cells.setdefault(row.spec.cell, {})
+        cell[row.spec.learning_rate, row.spec.seed] = row
+    return {cell: CellRows(found) for cell, found in cells.items()}
+
+
+def shared_seeds(cell: CellRows) -> list[int]:
+    """Seeds that tried every learning rate, so that rates are compared on equal terms."""
+    return sorted(set.intersection(*(set(cell.seeds(rate)) for rate in cell.rates)))
+
+
+def best_by_test(cell: CellRows) -> tuple[Rate, int]:
+    """Learning rate and epoch with the least mean test error: the paper's choice.
+
+    Notes
+    -----
+    The rate is chosen on the seeds that tried all of them, then the epoch on all seeds of it.
+    """
+    seeds = shared_seeds(cell)
+    rate = min(
+        cell.rates,
+        key=lambda rate: cell.curves(rate, "test_error", seeds or None).mean(axis=0).min(),
+    )
+    return rate, int(cell.curves(rate, "test_error").mean(axis=0).argmin())
+
+
+def best_by_held_out(cell: CellRows, *, criterion: str = "held_out_error") -> tuple[Rate, Array]:
+    """Learning rate, and an epoch for each seed, chosen by held-out bags without a label.
+
+    The rate has the least held-out risk, at each run's best epoch, on average over the seeds that
+    tried all rates; the epoch is where a run's own held-out risk is least.
+    """
+    seeds = shared_seeds(cell)
+    rate = min(
+        cell.rates,
+        key=lambda rate: cell.curves(rate, criterion, seeds or None).min(axis=1).mean(),
+    )
+    return rate, cell.curves(rate, criterion).argmin(axis=1)

@@ -1,0 +1,89 @@
+"""What defines a trial of an experiment, and the key that follows from it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from unbag.rules import Rule, get_rule
+
+__all__ = ["RIDGE", "TrialSpec"]
+
+RIDGE = "ridge"
+"""The rule that is solved in closed form rather than trained."""
+
+# Raised when the meaning of a stored number changes, so that old rows are not taken for new ones.
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class TrialSpec:
+    """Everything that defines a trial; device, precision and versions are only noted in its row.
+
+    Attributes
+    ----------
+    dataset, data : str
+        Name of the problem, and fingerprint of its arrays.
+    model, rule : str
+        Names in the registries.
+    options : str
+        The rule's options as JSON with sorted keys, so that a spec can be compared and hashed.
+    bag_size, bags_per_batch : int
+        Zero bags a batch means all of them: gradient descent on the full batch.
+    learning_rate : float, optional
+        None for a rule solved in closed form.
+    seed, epochs : int
+    measures : str
+        Which monitors are recorded: "errors", or "estimates" for Figure 2.
+
+    Examples
+    --------
+    >>> spec = TrialSpec("mnist", "0f", "linear", "easy_log", 100, 10, 0.001, seed=0, epochs=100)
+    >>> spec.key == TrialSpec.from_json(spec.to_json()).key
+    True
+    """
+
+    dataset: str
+    data: str
+    model: str
+    rule: str
+    bag_size: int
+    bags_per_batch: int
+    learning_rate: float | None
+    seed: int
+    epochs: int
+    options: str = "{}"
+    measures: str = "errors"
+    version: int = VERSION
+
+    def to_json(self) -> str:
+        """The spec as JSON with sorted keys."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> TrialSpec:
+        """Read back what `to_json` wrote."""
+        return cls(**json.loads(text))
+
+    @property
+    def key(self) -> str:
+        """Hash of the whole spec."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:32]
+
+    @property
+    def cell(self) -> TrialSpec:
+        """What the trials of one cell of a table share: all but learning rate, seed and data."""
+        return replace(self, learning_rate=None, seed=0, data="")
+
+    @property
+    def stack(self) -> TrialSpec:
+        """What trials that can be trained at once share."""
+        rule = RIDGE if self.rule == RIDGE else ""
+        return replace(self, learning_rate=None, seed=0, rule=rule, options="{}")
+
+    def make_rule(self) -> Rule:
+        """The rule with its options."""
+        options: dict[str, Any] = json.loads(self.options)
+        return get_rule(self.rule, **options)

@@ -1,0 +1,109 @@
+"""Computes a stack of trials: trained by the engine, or solved in closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from unbag.bags import Bags, make_bags
+from unbag.datasets import Labelled
+from unbag.engine import Monitor, Settings, Trial, TrialResult, train
+from unbag.estimators import BagRidgeClassifier
+from unbag.experiments.estimates import SNAPSHOT_EPOCH, TestBags
+from unbag.experiments.measures import error_monitors
+from unbag.experiments.packing import Array
+from unbag.experiments.spec import RIDGE, TrialSpec
+
+__all__ = ["Trainer"]
+
+Arrays = dict[str, Array]
+
+
+class Trainer:
+    """Turns the specs of a stack into arrays; keeps the data on the device between stacks.
+
+    Parameters
+    ----------
+    data : mapping from str to Labelled
+    device : str
+    settings : mapping
+        Further arguments of the engine's `Settings`.
+    """
+
+    def __init__(
+        self, data: Mapping[str, Labelled], *, device: str, settings: Mapping[str, Any]
+    ) -> None:
+        self.data, self.device, self.settings = data, device, settings
+        self._inputs: dict[str, torch.Tensor] = {}
+        self._kept_monitors: dict[tuple[str, int, str], list[Monitor]] = {}
+
+    def __call__(self, stack: list[TrialSpec]) -> list[Arrays]:
+        """Compute the trials of a stack, in order; fewer come back if the user interrupts."""
+        if stack[0].rule == RIDGE:
+            return [self._solve(spec) for spec in stack]
+        found = [dict(result.history) for result in self._train(stack, self._monitors(stack[0]))]
+        if stack[0].measures == "estimates":
+            return [a | b for a, b in zip(found, self._snapshots(stack), strict=False)]
+        return found
+
+    def _train(
+        self, stack: list[TrialSpec], monitors: list[Monitor], *, epochs: int | None = None
+    ) -> list[TrialResult]:
+        first = stack[0]
+        bags = [self._bags(spec) for spec in stack]
+        settings = Settings(
+            max_epochs=first.epochs if epochs is None else epochs,
+            bags_per_batch=first.bags_per_batch or bags[0].n_bags,
+            device=self.device,
+            **self.settings,
+        )
+        trials = [Trial(s.make_rule(), s.learning_rate or 0.0, s.seed) for s in stack]
+        results = train(trials, bags, model=first.model, monitors=monitors, settings=settings)
+        return [result for result in results if result.stopped != "interrupted"]
+
+    def _snapshots(self, stack: list[TrialSpec]) -> list[Arrays]:
+        """Per-bag losses after ten epochs: the same trials once more, stopped there."""
+        first = stack[0]
+        bags = TestBags(self.data[first.dataset], bag_size=first.bag_size, device=self.device)
+        results = self._train(stack, [], epochs=min(SNAPSHOT_EPOCH, first.epochs))
+        return [bags.snapshot(result.model) for result in results]
+
+    def _solve(self, spec: TrialSpec) -> Arrays:
+        """The ridge classifier, measured like an epoch of training."""
+        data, bags = self.data[spec.dataset], self._bags(spec)
+        ids = np.empty(len(bags.rows), dtype=int)
+        ids[bags.rows] = np.repeat(np.arange(bags.n_bags), bags.sizes)
+        model = BagRidgeClassifier()
+        model.fit(_flat(data.X_train), bags.proportions[ids], bags=ids)
+        monitors = self._monitors(spec)
+        scores = model.decision_function(_flat(monitors[0].X.cpu().numpy())) + 0.5
+        logits = torch.from_numpy(scores).float().logit(eps=1e-6).to(self.device)[None, :, None]
+        found = {monitor.name: monitor.measure(logits).cpu().numpy() for monitor in monitors}
+        return found | {"penalty": np.array([model.penalty_])}
+
+    def _bags(self, spec: TrialSpec) -> Bags:
+        """The trial's bags; all trials share one copy of the instances, on the device."""
+        data = self.data[spec.dataset]
+        if spec.dataset not in self._inputs:
+            self._inputs[spec.dataset] = torch.from_numpy(data.X_train).to(self.device)
+        X = self._inputs[spec.dataset]
+        return make_bags(X, data.y_train, bag_size=spec.bag_size, seed=spec.seed)
+
+    def _monitors(self, spec: TrialSpec) -> list[Monitor]:
+        key = (spec.dataset, spec.bag_size, spec.measures)
+        if key not in self._kept_monitors:
+            options: dict[str, Any] = {"bag_size": spec.bag_size, "device": self.device}
+            data = self.data[spec.dataset]
+            self._kept_monitors[key] = (
+                TestBags(data, **options).monitors()
+                if spec.measures == "estimates"
+                else error_monitors(data, **options)
+            )
+        return self._kept_monitors[key]
+
+
+def _flat(images: Array) -> Array:
+    return images.reshape(len(images), -1).astype(np.float32) / 255
