@@ -132,7 +132,7 @@ class BagBatch:
 
     def log_mean_exp(self, values: Tensor) -> Tensor:
         """Logarithm of the bag means of ``exp(values)``, without overflow or underflow."""
-        peak = self._largest(values.detach())
+        peak = self.largest(values.detach())
         return self.mean((values - self.spread(peak)).exp()).log() + peak
 
     def spread(self, values: Tensor) -> Tensor:
@@ -149,7 +149,8 @@ class BagBatch:
         """Average per-bag values over the batch's bags and sum the outputs: shape (...)."""
         return self.total(values).div(self.n_bags).sum(dim=(-1, -2))
 
-    def _largest(self, values: Tensor) -> Tensor:
+    def largest(self, values: Tensor) -> Tensor:
+        """Largest per-instance value of each bag: (..., n_instances, n) to (..., n_bags, n)."""
         if isinstance(self.sizes, int):
             return values.unflatten(-2, (self.n_bags, self.sizes)).amax(dim=-2)
         lowest = values.new_full((*values.shape[:-2], self.n_bags, values.shape[-1]), -torch.inf)

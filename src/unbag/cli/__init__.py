@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 
 from unbag.cli.demo import demo
+from unbag.cli.reproduce import reproduce
 from unbag.errors import UnbagError
 
 __all__ = ["app", "main"]
@@ -25,7 +26,8 @@ def _root() -> None:
     """Learn a classifier for single instances from the average labels of bags."""
 
 
-app.command()(demo)
+for command in (demo, reproduce):
+    app.command()(command)
 
 
 def main() -> None:

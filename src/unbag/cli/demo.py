@@ -10,10 +10,10 @@ import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
+from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from unbag.bags import Bags, make_bags
-from unbag.datasets.digits import load_digits_odd_even
 from unbag.engine import Settings, Trial, train
 from unbag.engine.evaluate import scores_of
 from unbag.estimators import BagRidgeClassifier
@@ -60,7 +60,8 @@ def demo(
 
 def run_bag_size(bag_size: int, *, seed: int, epochs: int) -> list[Outcome]:
     """Train every gradient rule in one stack, and the closed form beside them."""
-    X, y = load_digits_odd_even()
+    X, digit = load_digits(return_X_y=True)
+    X, y = (X / 16).astype(np.float32), (digit % 2 == 0).astype(int)
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_state=seed)
     bags = make_bags(X_train, y_train, bag_size=bag_size, seed=seed)
     held_out = make_bags(X_test, y_test, bag_size=bag_size, seed=seed + 1)

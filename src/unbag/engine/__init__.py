@@ -1,7 +1,8 @@
 """Many trials trained at once: `Trial`, the stack, the one training loop, results."""
 
-from unbag.engine.loop import Settings, train
+from unbag.engine.loop import train
 from unbag.engine.monitor import Criterion, Monitor, held_out_risk, labelled_error
+from unbag.engine.settings import Settings
 from unbag.engine.trial import Trial, TrialResult
 
 __all__ = [

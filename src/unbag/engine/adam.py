@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import torch
 from torch import Tensor
 
@@ -21,6 +24,8 @@ class StackedAdam:
     learning_rates : Tensor of shape (n_trials,)
     stacked : bool
         Whether the parameters have a trial axis.
+    compile : bool
+        Whether to fuse the update into few kernels.
     betas, epsilon
         Decay rates and the number added to the denominator, as in the paper.
     """
@@ -31,6 +36,7 @@ class StackedAdam:
         learning_rates: Tensor,
         *,
         stacked: bool,
+        compile: bool = False,
         betas: tuple[float, float] = (0.9, 0.999),
         epsilon: float = 1e-7,
     ) -> None:
@@ -46,6 +52,7 @@ class StackedAdam:
         self.epsilon = epsilon
         self.first = [torch.zeros_like(p) for p in parameters]
         self.second = [torch.zeros_like(p) for p in parameters]
+        self.compile = compile
         self.decays = [torch.ones((), device=learning_rates.device) for _ in betas]
 
     def scale_rates(self, factor: float) -> None:
@@ -56,17 +63,37 @@ class StackedAdam:
     @torch.no_grad()
     def step(self, gradients: tuple[Tensor, ...]) -> None:
         """Move the parameters."""
-        beta_1, beta_2 = self.betas
         for decay, beta in zip(self.decays, self.betas, strict=True):
             decay.mul_(beta)
-        torch._foreach_lerp_(self.first, gradients, 1 - beta_1)
-        torch._foreach_mul_(self.second, beta_2)
-        torch._foreach_addcmul_(self.second, gradients, gradients, 1 - beta_2)
         # lr / (1 - beta_1^t) * m / (sqrt(v / (1 - beta_2^t)) + eps), with one pass less
         correction = (1 - self.decays[1]).sqrt()
         size = correction / (1 - self.decays[0])
-        denominators = torch._foreach_sqrt(self.second)
-        torch._foreach_add_(denominators, [self.epsilon * correction] * len(denominators))
-        updates = torch._foreach_div(self.first, denominators)
-        torch._foreach_mul_(updates, torch._foreach_mul(self.rates, size))
-        torch._foreach_sub_(self.parameters, updates)
+        move = _compiled_move() if self.compile else _move
+        state = (self.parameters, self.first, self.second, self.rates)
+        move(*state, list(gradients), size, self.epsilon * correction, self.betas)
+
+
+def _move(
+    parameters: list[Tensor],
+    first: list[Tensor],
+    second: list[Tensor],
+    rates: list[Tensor],
+    gradients: list[Tensor],
+    size: Tensor,
+    epsilon: Tensor,
+    betas: tuple[float, float],
+) -> None:
+    torch._foreach_lerp_(first, gradients, 1 - betas[0])
+    torch._foreach_mul_(second, betas[1])
+    torch._foreach_addcmul_(second, gradients, gradients, 1 - betas[1])
+    denominators = torch._foreach_sqrt(second)
+    torch._foreach_add_(denominators, [epsilon] * len(denominators))
+    updates = torch._foreach_div(first, denominators)
+    torch._foreach_mul_(updates, torch._foreach_mul(rates, size))
+    torch._foreach_sub_(parameters, updates)
+
+
+@cache
+def _compiled_move() -> Callable[..., None]:
+    """One compiled function for all stacks, so that it is compiled once."""
+    return torch.compile(_move)

@@ -45,13 +45,13 @@ class Learner(Protocol):
 
 
 class SingleLearner:
-    """One model, called directly; `forward` may be a compiled version of it."""
+    """One model, called directly or compiled."""
 
     n_models = 1
 
-    def __init__(self, model: nn.Module, *, forward: Callable[[Tensor], Tensor] | None = None):
+    def __init__(self, model: nn.Module, *, compile: bool = False) -> None:
         self.model = model
-        self.forward = forward or model
+        self.forward: Callable[[Tensor], Tensor] = torch.compile(model) if compile else model
         self.parameters: list[Tensor] = [p for p in model.parameters() if p.requires_grad]
         self.keys = [b for n, b in model.named_buffers() if n.endswith(KEY_SUFFIX)]
 

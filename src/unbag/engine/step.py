@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import groupby
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -14,12 +13,11 @@ from unbag.bags import Task
 from unbag.engine.adam import StackedAdam
 from unbag.engine.batches import Batch, as_inputs
 from unbag.engine.learner import Learner
+from unbag.engine.settings import Precision
 from unbag.engine.trial import Trial
 from unbag.rules import Rule
 
-__all__ = ["GraphedStep", "Precision", "Step", "rule_slices"]
-
-Precision = Literal["float32", "bfloat16"]
+__all__ = ["GraphedStep", "Step", "rule_slices"]
 
 
 def rule_slices(trials: Sequence[Trial]) -> list[tuple[Rule, slice]]:
@@ -82,7 +80,7 @@ class Step:
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def _autocast(self) -> AbstractContextManager[object]:
-        if self.precision == "float32":
+        if self.precision != "bfloat16":
             return nullcontext()
         return torch.autocast(self.X.device.type, dtype=torch.bfloat16)
 

@@ -8,10 +8,9 @@ from torch import Tensor, nn
 __all__ = ["KEY_SUFFIX", "KeyedDropout", "advance_key"]
 
 KEY_SUFFIX = "dropout_key"
-# Odd constants of the splitmix64 mixer, as signed 64-bit numbers.
-_GOLDEN = -7046029254386353131
-_MIX = -4658895280553007687
-_STRIDE = -7723592293110705685
+# Odd 32-bit constants of the murmur3 finaliser, as signed numbers.
+_MIX_1 = -2048144789
+_MIX_2 = -1028477387
 
 
 class KeyedDropout(nn.Module):
@@ -41,24 +40,23 @@ class KeyedDropout(nn.Module):
     def __init__(self, rate: float) -> None:
         super().__init__()
         self.rate = rate
-        self.register_buffer(KEY_SUFFIX, torch.randint(2**62, ()))
+        self.register_buffer(KEY_SUFFIX, torch.randint(2**31 - 1, (), dtype=torch.int32))
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the mask that belongs to the current key."""
         if not self.training or self.rate == 0:
             return x
-        position = torch.arange(x.numel(), device=x.device).view(x.shape)
-        threshold = int((self.rate - 0.5) * 2**64)  # hashes are uniform on all signed numbers
-        keep = _hash(position, self.dropout_key) >= threshold
+        position = torch.arange(x.numel(), device=x.device, dtype=torch.int32).view(x.shape)
+        threshold = int((self.rate - 0.5) * 2**32)  # hashes are uniform on all signed numbers
+        keep = _hash(position + self.dropout_key) >= threshold
         return x * keep * (1 / (1 - self.rate))
 
 
-def _hash(position: Tensor, key: Tensor) -> Tensor:
-    mixed = position * _GOLDEN + key
-    mixed = (mixed ^ (mixed >> 32)) * _MIX
-    return (mixed ^ (mixed >> 29)) * _GOLDEN
+def _hash(mixed: Tensor) -> Tensor:
+    mixed = (mixed ^ (mixed >> 16)) * _MIX_1
+    return (mixed ^ (mixed >> 13)) * _MIX_2
 
 
 def advance_key(key: Tensor) -> None:
-    """Move to the next step's mask, in place."""
-    key.mul_(_MIX).add_(_STRIDE)
+    """Move to the next step's mask, in place: a full-period linear congruential generator."""
+    key.mul_(1664525).add_(1013904223)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from unbag.models.dropout import KeyedDropout
+from unbag.models.first_convolution import FirstConvolution
 
 __all__ = ["MODELS", "ModelBuilder", "Standardize", "get_model"]
 
@@ -95,7 +96,7 @@ def small_cnn(input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
     """Two convolutions, each pooled, and a dense layer behind dropout."""
     channels = _image_shape(input_shape)[0]
     features = nn.Sequential(
-        *_convolution(channels, 32), nn.MaxPool2d(2), *_convolution(32, 64), nn.MaxPool2d(2)
+        _glorot(FirstConvolution(channels, 32, pool=2)), *_convolution(32, 64), nn.MaxPool2d(2)
     )
     return nn.Sequential(
         features,
@@ -112,7 +113,16 @@ def large_cnn(input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
     architecture comes from; the paper does not state its padding.
     """
     channels = _image_shape(input_shape)[0]
-    features = nn.Sequential(*_block(channels, 32), *_block(32, 64))
+    features = nn.Sequential(
+        _glorot(FirstConvolution(channels, 32, padding=1)),
+        *_convolution(32, 32),
+        nn.MaxPool2d(2),
+        KeyedDropout(0.25),
+        *_convolution(32, 64, padding=1),
+        *_convolution(64, 64),
+        nn.MaxPool2d(2),
+        KeyedDropout(0.25),
+    )
     return nn.Sequential(
         features,
         nn.Flatten(),
@@ -154,15 +164,6 @@ def _dense(n_inputs: int, n_outputs: int) -> nn.Linear:
 
 def _convolution(n_inputs: int, n_outputs: int, *, padding: int = 0) -> list[nn.Module]:
     return [_glorot(nn.Conv2d(n_inputs, n_outputs, 3, padding=padding)), nn.ReLU()]
-
-
-def _block(n_inputs: int, n_outputs: int) -> list[nn.Module]:
-    return [
-        *_convolution(n_inputs, n_outputs, padding=1),
-        *_convolution(n_outputs, n_outputs),
-        nn.MaxPool2d(2),
-        KeyedDropout(0.25),
-    ]
 
 
 def _glorot(layer: Any) -> Any:

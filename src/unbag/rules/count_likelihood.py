@@ -94,16 +94,24 @@ def _class_against_rest(outputs: Tensor) -> Tensor:
     return log_scores - others.masked_fill(own, -torch.inf).logsumexp(dim=-1)
 
 
-def _tilt_to_mean(outputs: Tensor, counts: Tensor, batch: BagBatch, n_halvings: int = 80) -> Tensor:
-    """Find, by bisection, the shift of the logits for which the expected count is `counts`."""
+def _tilt_to_mean(outputs: Tensor, counts: Tensor, batch: BagBatch, n_steps: int = 24) -> Tensor:
+    """Find the shift of the logits for which the expected count is `counts`.
+
+    Newton's method, with a bisection whenever it would leave the bracket. The exact probability
+    does not depend on the shift, only its rounding does, so a rough one is as good.
+    """
     margin = batch.bag_sizes.double().log() + 1
-    low = -batch._largest(outputs) - margin
-    high = batch._largest(-outputs) + margin
-    for _ in range(n_halvings):
-        middle = (low + high) / 2
-        too_high = batch.sum((outputs + batch.spread(middle)).sigmoid()) > counts
-        low, high = torch.where(too_high, low, middle), torch.where(too_high, middle, high)
-    return (low + high) / 2
+    low = -batch.largest(outputs) - margin
+    high = batch.largest(-outputs) + margin
+    tilt = (low + high) / 2
+    for _ in range(n_steps):
+        scores = (outputs + batch.spread(tilt)).sigmoid()
+        excess = batch.sum(scores) - counts
+        low, high = torch.where(excess > 0, low, tilt), torch.where(excess > 0, tilt, high)
+        newton = tilt - excess / batch.sum(scores * (1 - scores))
+        inside = (newton > low) & (newton < high)
+        tilt = torch.where(inside, newton, (low + high) / 2)
+    return tilt
 
 
 def _tilting_factor(outputs: Tensor, counts: Tensor, tilt: Tensor, batch: BagBatch) -> Tensor:

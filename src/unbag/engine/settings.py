@@ -1,0 +1,73 @@
+"""How a stack is trained; the same for all its trials."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from unbag.bags import Bags
+
+__all__ = ["Precision", "Settings"]
+
+Precision = Literal["float32", "tf32", "bfloat16"]
+
+# Instances in a minibatch when the user does not say how many bags; the paper's number.
+INSTANCES_PER_BATCH = 1000
+# Small data needs steps more than it needs large batches.
+MIN_BATCHES = 32
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything about a training that is not the trial's own.
+
+    Parameters
+    ----------
+    max_epochs : int
+    bags_per_batch : int, optional
+        None takes as many as make about 1000 instances, but leaves at least 32 batches an epoch
+        if there are bags enough for batches of four.
+    patience : int, optional
+        Stop a trial after this many epochs without a better `criterion`, and keep its best weights.
+    criterion : str, optional
+        Name of the monitor that decides which epoch is best; None keeps the last epoch.
+    redraw : bool
+        Whether each epoch cuts the bags into batches anew; the paper draws them once.
+    schedule : {"constant", "cosine"}
+        Learning rate over the epochs.
+    device : str
+    precision : {"float32", "tf32", "bfloat16"}
+        Of the matrix products on a GPU; weights are always single precision.
+    compile : bool
+        Compile the optimizer, and models that are not stacked; worth it on a GPU only.
+    side_by_side : int
+        On a GPU, how many trials that cannot be stacked share it, each on a stream of its own.
+    progress : bool
+        Show a progress bar.
+    """
+
+    max_epochs: int = 100
+    bags_per_batch: int | None = None
+    patience: int | None = None
+    criterion: str | None = None
+    redraw: bool = False
+    schedule: Literal["constant", "cosine"] = "constant"
+    device: str = "cpu"
+    precision: Precision = "float32"
+    compile: bool = False
+    side_by_side: int = 4
+    progress: bool = False
+
+    def rate_factor(self, epoch: int) -> float:
+        """Learning rate of an epoch as a share of its base."""
+        if self.schedule == "constant":
+            return 1.0
+        return 0.5 * (1 + math.cos(math.pi * epoch / self.max_epochs))
+
+    def batch_of(self, bags: Bags) -> int:
+        """Bags in a batch."""
+        if self.bags_per_batch is not None:
+            return self.bags_per_batch
+        wanted = round(INSTANCES_PER_BATCH / bags.sizes.mean())
+        return max(4, min(wanted, bags.n_bags // MIN_BATCHES))

@@ -1,0 +1,110 @@
+"""Trials that are trained together, and everything their epochs need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from unbag.bags import Bags
+from unbag.engine.adam import StackedAdam
+from unbag.engine.batches import TrialData, as_inputs, cut_stack
+from unbag.engine.learner import Learner, SingleLearner, StackedLearner
+from unbag.engine.monitor import Monitor
+from unbag.engine.record import Record
+from unbag.engine.settings import Settings
+from unbag.engine.step import GraphedStep, Step
+from unbag.engine.trial import Trial, TrialResult
+from unbag.models import ModelBuilder, Standardize
+from unbag.randomness import derive_seed
+
+__all__ = ["Stack", "seeded_model"]
+
+
+class Stack:
+    """Trials of one layout: their models, optimizer, batches and record."""
+
+    def __init__(
+        self,
+        trials: Sequence[Trial],
+        data: Sequence[TrialData],
+        X: Tensor,
+        build: ModelBuilder,
+        settings: Settings,
+    ) -> None:
+        self.trials, self.data, self.settings, self.device = trials, data, settings, X.device
+        self.input_shape = tuple(X.shape[1:])
+        models = [seeded_model(build, t, d.bags, X) for t, d in zip(trials, data, strict=True)]
+        self.learner = self._learner(models)
+        rates = torch.tensor([t.learning_rate for t in trials], device=X.device)
+        self.optimizer = StackedAdam(
+            self.learner.parameters, rates, stacked=len(trials) > 1, compile=settings.compile
+        )
+        prior = torch.tensor(
+            np.array([d.prior for d in data]), dtype=torch.float32, device=X.device
+        )
+        self.batches = cut_stack(data, X.device)
+        task = data[0].bags.task
+        step = Step(
+            self.learner,
+            self.optimizer,
+            trials,
+            X,
+            prior,
+            task=task,
+            precision=settings.precision,
+        )
+        on_gpu = X.device.type == "cuda"
+        self.step = GraphedStep(step) if on_gpu else step
+        self.stream = torch.cuda.Stream() if on_gpu else None
+        self.record = Record(self.learner, settings.criterion, settings.patience)
+
+    def _learner(self, models: list[nn.Module]) -> Learner:
+        if len(models) > 1:
+            return StackedLearner(models)
+        return SingleLearner(models[0], compile=self.settings.compile)
+
+    def on_stream(self) -> AbstractContextManager[Any]:
+        """Where this stack's work goes: on a GPU, a stream of its own."""
+        return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)
+
+    def begin(self, epoch: int) -> None:
+        """Set the learning rate, draw batches if asked to, and start adding up the loss."""
+        self.optimizer.scale_rates(self.settings.rate_factor(epoch))
+        if self.settings.redraw and epoch > 0:
+            self.batches = cut_stack([d.redrawn(epoch) for d in self.data], self.device)
+        self.learner.train(True)
+        self.step.loss_sum.zero_()
+
+    def end(self, monitors: Sequence[Monitor]) -> None:
+        """Measure and record the epoch."""
+        self.learner.train(False)
+        values = {"loss": self.step.loss_sum / len(self.batches)}
+        values |= {monitor.name: monitor(self.learner) for monitor in monitors}
+        self.record.add(values)
+
+    def results(self) -> list[TrialResult]:
+        """One result a trial, as it is now."""
+        return self.record.results(self.trials, self.input_shape)
+
+
+def seeded_model(build: ModelBuilder, trial: Trial, bags: Bags, X: Tensor) -> nn.Module:
+    """Build a model whose initial weights follow from the trial's seed alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive_seed(trial.seed, "weights"))
+        model = build(tuple(X.shape[1:]), bags.n_outputs)
+    for module in model.modules():
+        if isinstance(module, Standardize):
+            module.adapt(_chunks(X, bags))
+    return model.to(X.device)
+
+
+def _chunks(X: Tensor, bags: Bags, size: int = 10_000) -> Iterator[Tensor]:
+    """Training instances, some at a time, so that no second copy of them exists."""
+    for start in range(0, bags.n_instances, size):
+        rows = torch.as_tensor(bags.rows[start : start + size], device=X.device)
+        yield as_inputs(X[rows])
