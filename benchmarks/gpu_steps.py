@@ -2,8 +2,8 @@
 
     PYTHONPATH=src python benchmarks/gpu_steps.py [--csv FILE]
 
-MNIST shapes, minibatches of 1000 instances (10 bags of 100), the default rule. The eager loop is one
-trial in plain torch: forward, loss, backward, `torch.optim.Adam`. The engine trains as the
+MNIST shapes, minibatches of 1000 instances (10 bags of 100), the default rule. The eager loop is
+one trial in plain torch: forward, loss, backward, `torch.optim.Adam`. The engine trains as the
 reproduction does: dense nets stacked, convolutional nets side by side. Also checks the fused first
 convolution against the plain one, and projects the paper's protocol.
 """

@@ -15,7 +15,14 @@ from unbag.engine.batches import as_inputs, as_tensor
 from unbag.engine.learner import Learner
 from unbag.rules.debiased_square import pairwise_risk
 
-__all__ = ["Criterion", "Monitor", "held_out_risk", "labelled_error"]
+__all__ = [
+    "Criterion",
+    "Monitor",
+    "check_names",
+    "held_out_risk",
+    "labelled_error",
+    "measure_all",
+]
 
 Criterion = Literal["zero_one", "square"]
 
@@ -45,14 +52,25 @@ class Monitor:
         """Move the instances to a device."""
         return Monitor(self.name, as_tensor(self.X, device), self.measure, self.chunk)
 
-    @torch.no_grad()
-    def __call__(self, learner: Learner) -> Tensor:
-        """Evaluate every trial."""
+    def logits(self, learner: Learner) -> Tensor:
+        """Logits of every trial on the instances: (n_trials, n, n_outputs)."""
         parts = [
             learner.logits(as_inputs(self.X[start : start + self.chunk]), shared=True)
             for start in range(0, len(self.X), self.chunk)
         ]
-        return self.measure(torch.cat(parts, dim=1).float())
+        return torch.cat(parts, dim=1).float()
+
+
+@torch.no_grad()
+def measure_all(monitors: Sequence[Monitor], learner: Learner) -> dict[str, Tensor]:
+    """Value of every monitor; those that share their instances share the logits."""
+    logits: dict[int, Tensor] = {}
+    values = {}
+    for monitor in monitors:
+        if id(monitor.X) not in logits:
+            logits[id(monitor.X)] = monitor.logits(learner)
+        values[monitor.name] = monitor.measure(logits[id(monitor.X)])
+    return values
 
 
 def held_out_risk(

@@ -14,7 +14,7 @@ from unbag.bags import Bags
 from unbag.engine.adam import StackedAdam
 from unbag.engine.batches import TrialData, as_inputs, cut_stack
 from unbag.engine.learner import Learner, SingleLearner, StackedLearner
-from unbag.engine.monitor import Monitor
+from unbag.engine.monitor import Monitor, measure_all
 from unbag.engine.record import Record
 from unbag.engine.settings import Settings
 from unbag.engine.step import GraphedStep, Step
@@ -84,8 +84,7 @@ class Stack:
         """Measure and record the epoch."""
         self.learner.train(False)
         values = {"loss": self.step.loss_sum / len(self.batches)}
-        values |= {monitor.name: monitor(self.learner) for monitor in monitors}
-        self.record.add(values)
+        self.record.add(values | measure_all(monitors, self.learner))
 
     def results(self) -> list[TrialResult]:
         """One result a trial, as it is now."""

@@ -95,9 +95,8 @@ def _shape(x: Tensor, weight: Tensor, pad: int, pool: int) -> tuple[int, int, in
 def _meta(x: Tensor, weight: Tensor, pad: int, pool: int) -> dict[str, int]:
     channels = x.shape[1]
     taps = 16 if channels == 1 else 32
-    return {
-        "C": channels, "OUT": weight.shape[0], "PAD": pad, "POOL": pool, "TAPS": taps, "BLOCK": _BLOCK,
-    }  # fmt: skip
+    sizes = {"C": channels, "OUT": weight.shape[0], "TAPS": taps, "BLOCK": _BLOCK}
+    return sizes | {"PAD": pad, "POOL": pool}
 
 
 @torch.library.custom_op("unbag::first_convolution", mutates_args=())
