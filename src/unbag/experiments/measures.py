@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from torch import Tensor
 from unbag.bags import make_bags
 from unbag.datasets import Labelled
 from unbag.engine import Monitor, held_out_risk
-from unbag.engine.learner import Learner
 from unbag.randomness import numpy_generator
 
 __all__ = ["HELD_OUT_BAG_SIZE", "error_monitors", "held_out_half", "shared_monitors"]
@@ -21,35 +19,9 @@ __all__ = ["HELD_OUT_BAG_SIZE", "error_monitors", "held_out_half", "shared_monit
 HELD_OUT_BAG_SIZE = 100
 
 
-@dataclass(frozen=True, eq=False)
-class _SharedMonitor(Monitor):
-    """A monitor that takes the logits another one computed on the same instances."""
-
-    first: bool = True
-    kept: dict[str, Tensor] = field(default_factory=dict)
-
-    def on(self, device: torch.device) -> Monitor:
-        """Move the instances to a device."""
-        return replace(self, X=super().on(device).X)
-
-    def __call__(self, learner: Learner) -> Tensor:
-        """Evaluate every trial, with a forward pass only if this is the first of the family."""
-        if self.first:
-            Monitor(self.name, self.X, self._keep, self.chunk)(learner)
-        return self.measure(self.kept["logits"])
-
-    def _keep(self, logits: Tensor) -> Tensor:
-        self.kept["logits"] = logits
-        return logits
-
-
 def shared_monitors(X: Any, measures: dict[str, Any]) -> list[Monitor]:
-    """Monitors of one set of instances that share one forward pass; keep them in this order."""
-    kept: dict[str, Tensor] = {}
-    return [
-        _SharedMonitor(name, X, measure, first=number == 0, kept=kept)
-        for number, (name, measure) in enumerate(measures.items())
-    ]
+    """Monitors of one set of instances, which share one forward pass."""
+    return [Monitor(name, X, measure) for name, measure in measures.items()]
 
 
 def held_out_half(n_instances: int) -> np.ndarray[Any, Any]:
