@@ -132,7 +132,7 @@ def _backward(
         *x.shape[-2:], height, width, **meta, STEPS=triton.cdiv(m, _BLOCK * _PROGRAMS),
     )  # fmt: skip
     taps = weight_part.sum(dim=0)[: 9 * x.shape[1]]
-    return taps.t().reshape(weight.shape), bias_part.sum(dim=0)
+    return taps.t().contiguous().view(weight.shape), bias_part.sum(dim=0)
 
 
 @_backward.register_fake

@@ -133,7 +133,7 @@ def _exact_log_mass(outputs: Tensor, counts: Tensor, tilt: Tensor, batch: BagBat
     angles = angles * (2 * math.pi / n_frequencies)
     scores = (outputs + batch.spread(tilt)).sigmoid()
     columns = [
-        _mass_of_one_output(scores[..., [c]], counts[..., [c]], angles, batch)
+        _mass_of_one_output(scores[..., c : c + 1], counts[..., c : c + 1], angles, batch)
         for c in range(outputs.shape[-1])
     ]
     mass = torch.cat(columns, dim=-1) / n_frequencies
