@@ -33,7 +33,7 @@ store = Store(sys.argv[1])
 
 def start(code, *arguments):
     command = [sys.executable, "-c", PREAMBLE + code, *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def run_killed(code, *arguments):
@@ -214,20 +214,35 @@ def test_the_claims_of_a_living_process_hold(path):
     assert (held, freed) == (set(), {spec(seed=0).key})
 
 
-def test_processes_on_one_store_do_no_trial_twice(path):
-    code = """
-todo = [spec(seed=seed) for seed in range(60)]
-for trial in todo:
+RUN_ALL = """
+print("ready", flush=True)
+input()
+for trial in (spec(seed=seed) for seed in range(60)):
     if store.claim([trial.key]):
         print(trial.seed, flush=True)
         store.add([row(trial)])
 store.close()
 """
+
+
+def seeds_run_by_three(path, code):
     Store(path).close()
     processes = [start(code, path) for _ in range(3)]
-    done = [line for p in processes for line in p.communicate(timeout=60)[0].split()]
-    assert sorted(map(int, done)) == list(range(60))
+    assert all(process.stdout.readline() == "ready\n" for process in processes)
+    for process in processes:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    return [int(seed) for p in processes for seed in p.communicate(timeout=60)[0].split()]
+
+
+def test_processes_on_one_store_do_no_trial_twice(path):
+    assert sorted(seeds_run_by_three(path, RUN_ALL)) == list(range(60))
     assert seeds_in(path) == set(range(60))
+
+
+def test_without_claims_they_do(path):
+    code = "store.claim = lambda keys: keys\n" + RUN_ALL
+    assert len(seeds_run_by_three(path, code)) > 60
 
 
 def test_a_row_of_another_process_is_seen(path):
