@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -152,6 +153,8 @@ class Runner:
         except torch.cuda.OutOfMemoryError:
             if len(stack) == 1:
                 raise
+            found = None
+        if found is None:  # not inside `except`, where the error still holds on to the tensors
             return self._run_in_halves(stack, tick)
         seconds = (time.monotonic() - begun) / len(stack)
         rows = [self._row(*pair, seconds, stack) for pair in zip(stack, found, strict=False)]
@@ -162,6 +165,7 @@ class Runner:
         return len(rows) == len(stack)
 
     def _run_in_halves(self, stack: list[TrialSpec], tick: Tick) -> bool:
+        gc.collect()
         torch.cuda.empty_cache()
         half = len(stack) // 2
         return all(self._run_stack(part, tick) for part in (stack[:half], stack[half:]))
