@@ -13,6 +13,7 @@ from small_grid import small_grid
 from unbag.experiments.figures import draw_figure, write_figures
 from unbag.experiments.grid import load_grids
 from unbag.experiments.pages import short_table, write_pages
+from unbag.experiments.published import reason_for
 from unbag.experiments.rendering import FORMATS, Table, Text, render
 from unbag.experiments.summary import summarize
 from unbag.experiments.tables import page, to_csv
@@ -86,6 +87,17 @@ def test_the_page_counts_what_is_close(grid, rows):
     assert "15 of 15 cells" in text
     # Errors from 11 up in steps of one, against 14.2, 12.9, 11.8, 11.8, 11.8, 8.72 and so on.
     assert "2 of 10 cells" in text
+
+
+def test_a_cell_far_from_the_paper_gets_its_reason(grid, rows, monkeypatch):
+    cells = summarize(grid, rows)
+    assert "no: not explained yet" in render("T", page(grid, cells), format="md")
+    declared = {"reasons": [{"dataset": "mnist", "rules": ["DSQ"], "text": "a dry spell"}]}
+    monkeypatch.setattr("unbag.experiments.published._declared", lambda name: declared)
+    assert reason_for("mnist", 100, "linear", "DSQ") == "a dry spell"
+    assert reason_for("mnist", 100, "linear", "PM.Sq") == ""
+    assert reason_for("cifar", 100, "linear", "DSQ") == ""
+    assert "no: a dry spell" in render("T", page(grid, cells), format="md")
 
 
 class Tags(HTMLParser):

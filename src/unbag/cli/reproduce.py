@@ -11,7 +11,6 @@ import typer
 from rich.console import Console
 
 from unbag.errors import UnbagError
-from unbag.experiments.request import Request, render_request, run_request
 
 __all__ = ["What", "reproduce"]
 
@@ -73,6 +72,8 @@ def reproduce(
     Prints the plan first. Killed or out of time, the same command with --resume goes on.
     """
     begun = time.monotonic()
+    from unbag.experiments.request import Request, render_request, run_request
+
     console = Console(stderr=True)
     request = Request(
         grids=_GRIDS.get(what, _GRIDS[What.ALL]),

@@ -5,17 +5,21 @@ from __future__ import annotations
 import tomllib
 from functools import cache
 from importlib import resources
+from typing import Any
 
-__all__ = ["PAPER_SEEDS", "is_close", "published_error"]
+__all__ = ["PAPER_SEEDS", "is_close", "published_error", "reason_for"]
 
 PAPER_SEEDS = 10
 """Seeds behind each of the paper's numbers."""
 
 
+def _declared(name: str) -> dict[str, Any]:
+    return tomllib.loads((resources.files("unbag.experiments") / name).read_text("utf-8"))
+
+
 @cache
 def _numbers() -> dict[tuple[str, int, str, str], float]:
-    text = (resources.files("unbag.experiments") / "published.toml").read_text("utf-8")
-    declared = tomllib.loads(text)
+    declared = _declared("published.toml")
     rules = declared.pop("rules")
     return {
         (dataset, int(size), model, rule): error
@@ -48,3 +52,12 @@ def is_close(error: float, published: float) -> bool:
     (True, False, True)
     """
     return abs(error - published) <= max(0.15 * published, 0.5)
+
+
+def reason_for(dataset: str, bag_size: int, model: str, rule: str) -> str:
+    """Why this cell is far from the paper, as declared in ``reasons.toml``, or an empty string."""
+    cell = {"bag_sizes": bag_size, "models": model, "rules": rule}
+    for entry in _declared("reasons.toml").get("reasons", []):
+        if entry["dataset"] == dataset and all(v in entry.get(n, [v]) for n, v in cell.items()):
+            return str(entry["text"])
+    return ""

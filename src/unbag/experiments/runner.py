@@ -115,13 +115,15 @@ class Runner:
         together: dict[TrialSpec, list[TrialSpec]] = {}
         for trial in trials:
             together.setdefault(trial.stack, []).append(trial)
-        limits = {model: size for grid in self.grids for model, size in grid.stacks.items()}
         stacks = []
         for alike in together.values():
-            # A rule's trials side by side, so that a stack holds few rules and steps are shared.
-            size = limits.get(alike[0].model, 1)
+            size = self._stack_size(alike[0])
             stacks += [alike[start : start + size] for start in range(0, len(alike), size)]
         return stacks
+
+    def _stack_size(self, trial: TrialSpec) -> int:
+        alike = [grid for grid in self.grids if trial.dataset in grid.datasets]
+        return max((grid.stacks.get(trial.model, 1) for grid in alike), default=1)
 
     def _next_stack(self, missing: list[TrialSpec]) -> tuple[list[TrialSpec], str]:
         reason = "waiting for other processes"

@@ -8,7 +8,7 @@ from io import StringIO
 from pathlib import Path
 
 from unbag.experiments.grid import Grid
-from unbag.experiments.published import is_close
+from unbag.experiments.published import is_close, reason_for
 from unbag.experiments.rendering import FORMATS, Table, Text, render
 from unbag.experiments.store import Row
 from unbag.experiments.summary import CellSummary, Estimate, summarize
@@ -95,12 +95,19 @@ def _difference_table(grid: Grid, cells: list[CellSummary]) -> Table:
             Text(_format(c.best)),
             Text(format_error(c.published or 0.0)),
             Text(_format(c.difference, sign=True)),
-            Text("yes" if is_close(c.best.mean, c.published or 0.0) else "no", bold=False),
+            Text(_verdict(c)),
         )
         for c in published
     )
-    header = ("k", "net", "rule", "ours", "paper", "difference", "within 15 % or 0.5")
+    header = ("k", "net", "rule", "ours", "paper", "difference", "within 15 % or 0.5 points")
     return Table("Difference to the paper, with its standard error.", header, rows)
+
+
+def _verdict(c: CellSummary) -> str:
+    if is_close(c.best.mean, c.published or 0.0):
+        return "yes"
+    where = (c.cell.dataset, c.cell.bag_size, c.cell.model, c.cell.rule.label)
+    return f"no: {reason_for(*where) or 'not explained yet'}"
 
 
 def _row_winners(grid: Grid, cells: list[CellSummary]) -> Table:
