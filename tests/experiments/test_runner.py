@@ -13,6 +13,7 @@ import pytest
 import torch
 from small_grid import small_data, small_grid
 
+from unbag.experiments import provenance
 from unbag.experiments.grid import RuleEntry
 from unbag.experiments.runner import Runner
 from unbag.experiments.store import Store
@@ -46,6 +47,15 @@ def test_lean_ends_with_the_trials_it_planned(store):
         }
         assert len(row.arrays["test_error"]) == 2
         assert {"seconds", "commit", "device", "versions", "finished"} <= set(row.outcome)
+
+
+def test_a_row_names_its_commit(monkeypatch):
+    provenance._commit.cache_clear()
+    monkeypatch.setenv("UNBAG_COMMIT", "abc")
+    assert provenance.provenance("cpu")["commit"] == "abc"
+    provenance._commit.cache_clear()
+    monkeypatch.delenv("UNBAG_COMMIT")
+    assert provenance.provenance("cpu")["commit"] != "abc"
 
 
 def test_a_second_run_trains_nothing(store):

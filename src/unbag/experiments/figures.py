@@ -10,6 +10,7 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from unbag.experiments.grid import Cell, Grid
 from unbag.experiments.selection import CellRows, best_by_test, index_rows
@@ -121,8 +122,10 @@ def _draw_band(ax: Axes, curves: Any, label: str) -> None:
 def _label_errors(ax: Axes, dataset: str) -> None:
     ax.set(xlabel="epoch", ylabel="test error in percent", title=_NAMES.get(dataset, dataset))
     ax.set_yscale("log")
-    ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    ax.yaxis.set_minor_formatter(lambda value, _: "")
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value:g}")
+        axis.set_minor_formatter(NullFormatter())
     ax.legend(fontsize="small")
 
 
