@@ -49,6 +49,17 @@ def test_lean_ends_with_the_trials_it_planned(store):
         assert {"seconds", "commit", "device", "versions", "finished"} <= set(row.outcome)
 
 
+def test_progress_moves_every_epoch_and_adds_up(store):
+    ticks = []
+    runner = Runner([small_grid(epochs=5)], store, DATA, protocol="paper")
+    first = runner.costs.stack(runner.missing()[:10])
+    runner.run(lambda seconds, text: ticks.append((seconds, text)))
+    # The second stack is judged by what the first one took.
+    assert sum(seconds for seconds, _ in ticks[:6]) == pytest.approx(first)
+    assert len(ticks) == 2 * (5 + 1)  # two stacks
+    assert sum(bool(text) for _, text in ticks) == 2
+
+
 def test_a_row_names_its_commit(monkeypatch):
     provenance._commit.cache_clear()
     monkeypatch.setenv("UNBAG_COMMIT", "abc")
@@ -115,11 +126,11 @@ def test_a_stack_too_large_for_memory_is_halved(store):
     runner = Runner([small_grid()], store, DATA, label_free=False)
     train, sizes = runner._trainer, []
 
-    def limited(stack):
+    def limited(stack, on_epoch):
         sizes.append(len(stack))
         if len(stack) > 2:
             raise torch.cuda.OutOfMemoryError
-        return train(stack)
+        return train(stack, on_epoch)
 
     runner._trainer = limited
     assert runner.run() == "finished"
@@ -128,7 +139,7 @@ def test_a_stack_too_large_for_memory_is_halved(store):
 
 
 def test_a_trial_too_large_for_memory_is_an_error(store):
-    def never(stack):
+    def never(stack, on_epoch):
         raise torch.cuda.OutOfMemoryError
 
     runner = Runner([small_grid(stacks={})], store, DATA)
@@ -140,7 +151,7 @@ def test_a_trial_too_large_for_memory_is_an_error(store):
 def test_an_interrupted_stack_saves_nothing_unfinished(store):
     runner = Runner([small_grid()], store, DATA)
     train = runner._trainer
-    runner._trainer = lambda stack: train(stack)[:3]  # what the engine gives after Ctrl-C
+    runner._trainer = lambda stack, on_epoch: train(stack)[:3]  # what the engine gives after Ctrl-C
     assert runner.run() == "interrupted"
     assert len(store.rows()) == 3
     assert len(store.claim(t.key for t in runner.missing())) == len(runner.missing())

@@ -23,7 +23,7 @@ from unbag.experiments.training import Trainer
 __all__ = ["Plan", "Runner", "Tick"]
 
 Tick = Callable[[float, str], None]
-"""Called with the estimated seconds of work just finished, and a few words."""
+"""Called with the estimated seconds of work just finished, and after a stack a few words."""
 
 # A stack is begun only if this multiple of its estimated time is left.
 _MARGIN = 1.25
@@ -148,10 +148,10 @@ class Runner:
 
     def _run_stack(self, stack: list[TrialSpec], tick: Tick) -> bool:
         """Train and save a stack; False if the user interrupted it."""
-        expected = self.costs.stack(stack)
+        share = _Share(self.costs.stack(stack), max(1, stack[0].epochs), tick)
         begun = time.monotonic()
         try:
-            found = self._trainer(stack)
+            found = self._trainer(stack, share.advance)
         except torch.cuda.OutOfMemoryError:
             if len(stack) == 1:
                 raise
@@ -163,7 +163,7 @@ class Runner:
         self.store.add(rows)
         self.store.release(trial.key for trial in stack[len(rows) :])
         self.costs.learn(rows)
-        tick(expected, _describe(stack, seconds))
+        share.finish(_describe(stack, seconds))
         return len(rows) == len(stack)
 
     def _run_in_halves(self, stack: list[TrialSpec], tick: Tick) -> bool:
@@ -182,6 +182,21 @@ class Runner:
             **provenance(self.device),
         }
         return Row(spec, outcome, arrays)
+
+
+class _Share:
+    """A stack's part of the progress bar, moved epoch by epoch and never too far."""
+
+    def __init__(self, seconds: float, n_epochs: int, tick: Tick) -> None:
+        self.left, self.step, self.tick = seconds, seconds / n_epochs, tick
+
+    def advance(self) -> None:
+        step = min(self.step, self.left)
+        self.left -= step
+        self.tick(step, "")
+
+    def finish(self, text: str) -> None:
+        self.tick(self.left, text)
 
 
 def _describe(stack: list[TrialSpec], seconds: float) -> str:
