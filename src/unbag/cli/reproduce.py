@@ -11,7 +11,6 @@ import typer
 from rich.console import Console
 
 from unbag.errors import UnbagError
-from unbag.experiments.request import Request, run_request
 
 __all__ = ["What", "reproduce"]
 
@@ -73,9 +72,11 @@ def reproduce(
     Prints the plan first. Killed or out of time, the same command with --resume goes on.
     """
     begun = time.monotonic()
+    from unbag.experiments.request import Request, render_request, run_request
+
     console = Console(stderr=True)
     request = Request(
-        grids=_GRIDS.get(what, ()),
+        grids=_GRIDS.get(what, _GRIDS[What.ALL]),
         restriction=_restriction(rows, rules, ks, seeds, epochs),
         options={"device": device, "protocol": str(protocol), "label_free": label_free},
         settings={"precision": precision, "compile": compile_models},
@@ -85,12 +86,15 @@ def reproduce(
         resume=resume,
         deadline=None if minutes is None else begun + 60 * minutes,
         plan_only=plan,
+        out=out,
     )
     try:
         if what is What.MERGE:
             _merge(store, files or [], console)
-        elif what is not What.RENDER:
-            run_request(request, console)
+        elif what is What.RENDER:
+            render_request(request, console, typer.echo)
+        else:
+            run_request(request, console, typer.echo)
     except UnbagError as error:
         console.print(f"unbag reproduce: {error}", style="red", highlight=False, soft_wrap=True)
         raise typer.Exit(1) from None

@@ -48,7 +48,7 @@ class Costs:
     def __init__(self, device: str, device_name: str, workloads: Mapping[str, Workload]) -> None:
         self.kind = "cuda" if device.startswith("cuda") else "cpu"
         self.device_name, self.workloads = device_name, workloads
-        self._measured: dict[tuple[str, str], list[float]] = {}
+        self._measured: dict[tuple[object, ...], list[float]] = {}
 
     def learn(self, rows: Iterable[Row]) -> None:
         """Take over what the latest of these rows took."""
@@ -56,9 +56,10 @@ class Costs:
             known_data = row.spec.dataset in self.workloads and row.spec.rule != RIDGE
             if known_data and row.outcome.get("device") == self.device_name:
                 seconds = row.outcome["seconds"] / self._steps(row.spec)
-                known = self._measured.setdefault((row.spec.dataset, row.spec.model), [])
-                known.append(seconds)
-                del known[:-_REMEMBERED]
+                for alike in _alike(row.spec):
+                    known = self._measured.setdefault(alike, [])
+                    known.append(seconds)
+                    del known[:-_REMEMBERED]
 
     def trial(self, spec: TrialSpec) -> float:
         """Seconds a trial adds to a stack."""
@@ -72,12 +73,18 @@ class Costs:
         return _START[self.kind] + max(least, sum(self.trial(s) for s in specs))
 
     def _per_step(self, spec: TrialSpec) -> float:
-        known = self._measured.get((spec.dataset, spec.model))
-        if known:
-            return median(known)
+        for alike in _alike(spec):
+            if known := self._measured.get(alike):
+                return median(known)
         guess = _FIRST_GUESS[self.kind].get(spec.model, 10.0) / 1000
         return guess * self.workloads[spec.dataset].n_pixels / _MNIST_PIXELS
 
     def _steps(self, spec: TrialSpec) -> float:
         """Steps of 1000 instances, however large the batches really are."""
         return spec.epochs * self.workloads[spec.dataset].n_train / 1000
+
+
+def _alike(spec: TrialSpec) -> list[tuple[object, ...]]:
+    """Trials to judge a trial by, the most alike first."""
+    model = (spec.dataset, spec.model)
+    return [(*model, spec.bag_size, spec.rule), (*model, spec.bag_size), model]

@@ -29,8 +29,10 @@ def work_bar(seconds: float, *, console: Console) -> Iterator[Tick]:
         task = bar.add_task("training", total=seconds, text="")
 
         def tick(done: float, text: str) -> None:
-            bar.update(task, advance=done, text=text)
-            if not console.is_terminal:
+            bar.update(task, advance=done)
+            if text:
+                bar.update(task, text=text)
+            if text and not console.is_terminal:
                 console.print(f"{text} ({bar.get_time() - started:.0f} s gone)", highlight=False)
 
         started = bar.get_time()

@@ -31,10 +31,13 @@ class Lean:
 
     def phases(self, cell: Cell, data: str, found: CellRows | None) -> Iterator[list[TrialSpec]]:
         """Trials of each phase that can be known from the rows found so far."""
-        few, more = cell.seeds[: self.search_seeds], cell.seeds[self.search_seeds :]
+        alone = len(cell.learning_rates) == 1  # nothing to search
+        n_search = len(cell.seeds) if alone else self.search_seeds
+        few, more = cell.seeds[:n_search], cell.seeds[n_search:]
         search = [cell.trial(rate, seed, data) for seed in few for rate in cell.learning_rates]
         yield search
-        if found is None or not all((t.learning_rate, t.seed) in found.rows for t in search):
+        done = {} if found is None else found.rows
+        if alone or found is None or any((t.learning_rate, t.seed) not in done for t in search):
             return
         few_rows = CellRows({key: row for key, row in found.rows.items() if key[1] in few})
         winner, _ = best_by_test(few_rows)
@@ -83,8 +86,8 @@ def missing_trials(
     done = {row.spec for row in rows}
     plan = Full() if protocol == "paper" else Lean(label_free=label_free)
     phases: list[list[TrialSpec]] = [[] for _ in _PHASES]
+    cells = index_rows(row for row in rows if row.spec.data == data.get(row.spec.dataset))
     for grid in grids:
-        cells = index_rows(row for row in rows if row.spec.data == data.get(row.spec.dataset))
         for cell in grid.cells():
             found = cells.get(cell.spec.cell)
             for phase, trials in zip(phases, plan.phases(cell, data[cell.dataset], found)):  # noqa: B905

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 from datetime import UTC, datetime
@@ -47,10 +48,10 @@ def _versions() -> dict[str, str]:
 
 @cache
 def _commit() -> str:
-    """Commit of the source tree, or of the file COMMIT beside it, or "unknown"."""
+    """What UNBAG_COMMIT says, for a copy without its history; or git; or "unknown"."""
+    if noted := os.environ.get("UNBAG_COMMIT"):
+        return noted
     root = Path(__file__).parents[3]
-    if (noted := root / "COMMIT").is_file():
-        return noted.read_text().strip()
     try:
         command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)

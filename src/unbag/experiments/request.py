@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
     from unbag.experiments.runner import Plan, Runner
 
-__all__ = ["Request", "chosen_grids", "run_request"]
+Show = Callable[[str], None]
+
+__all__ = ["Request", "chosen_grids", "render_request", "run_request"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,9 @@ class Request:
     deadline : float, optional
         Value of `time.monotonic()` to end before.
     plan_only : bool
+    out : path, optional
+        Folder for tables and figures. None prints the tables, and writes pages beside the store
+        only if nothing was restricted.
     """
 
     grids: tuple[str, ...]
@@ -54,6 +59,12 @@ class Request:
     resume: bool = False
     deadline: float | None = None
     plan_only: bool = False
+    out: Path | None = None
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether only a part of the grids is asked for."""
+        return any(value is not None for value in self.restriction.values())
 
 
 def chosen_grids(names: tuple[str, ...], restriction: Mapping[str, Any]) -> list[Grid]:
@@ -75,8 +86,8 @@ def chosen_grids(names: tuple[str, ...], restriction: Mapping[str, Any]) -> list
     return kept
 
 
-def run_request(request: Request, console: Console) -> None:
-    """Print the plan, then run it, with a progress bar."""
+def run_request(request: Request, console: Console, show: Show) -> None:
+    """Print the plan, run it with a progress bar, and show what came out."""
     from unbag.experiments.progress import work_bar
     from unbag.experiments.runner import Runner
 
@@ -104,6 +115,24 @@ def run_request(request: Request, console: Console) -> None:
         with work_bar(plan.seconds, console=console) as tick:
             ended = runner.run(tick)
         console.print(f"{ended}: {len(store.rows())} rows in {request.store}", highlight=False)
+    render_request(request, console, show)
+
+
+def render_request(request: Request, console: Console, show: Show) -> None:
+    """Show tables and write pages, from the rows that are there."""
+    from unbag.experiments.figures import FIGURES
+    from unbag.experiments.pages import short_table, write_pages
+
+    grids = _grids(request)
+    with Store(request.store) as store:
+        rows = store.rows()
+    for grid in grids:
+        if grid.name not in FIGURES:
+            show(short_table(grid, rows))
+    if request.out is None and request.is_restricted:
+        return
+    for path in write_pages(grids, rows, request.out or request.store.parent):
+        console.print(f"wrote {path}", highlight=False)
 
 
 def _grids(request: Request) -> list[Grid]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from unbag.experiments.training import Trainer
 __all__ = ["Plan", "Runner", "Tick"]
 
 Tick = Callable[[float, str], None]
-"""Called with the estimated seconds of work just finished, and a few words."""
+"""Called with the estimated seconds of work just finished, and after a stack a few words."""
 
 # A stack is begun only if this multiple of its estimated time is left.
 _MARGIN = 1.25
@@ -114,13 +115,15 @@ class Runner:
         together: dict[TrialSpec, list[TrialSpec]] = {}
         for trial in trials:
             together.setdefault(trial.stack, []).append(trial)
-        limits = {model: size for grid in self.grids for model, size in grid.stacks.items()}
         stacks = []
         for alike in together.values():
-            # A rule's trials side by side, so that a stack holds few rules and steps are shared.
-            size = limits.get(alike[0].model, 1)
+            size = self._stack_size(alike[0])
             stacks += [alike[start : start + size] for start in range(0, len(alike), size)]
         return stacks
+
+    def _stack_size(self, trial: TrialSpec) -> int:
+        alike = [grid for grid in self.grids if trial.dataset in grid.datasets]
+        return max((grid.stacks.get(trial.model, 1) for grid in alike), default=1)
 
     def _next_stack(self, missing: list[TrialSpec]) -> tuple[list[TrialSpec], str]:
         reason = "waiting for other processes"
@@ -145,23 +148,26 @@ class Runner:
 
     def _run_stack(self, stack: list[TrialSpec], tick: Tick) -> bool:
         """Train and save a stack; False if the user interrupted it."""
-        expected = self.costs.stack(stack)
+        share = _Share(self.costs.stack(stack), max(1, stack[0].epochs), tick)
         begun = time.monotonic()
         try:
-            found = self._trainer(stack)
+            found = self._trainer(stack, share.advance)
         except torch.cuda.OutOfMemoryError:
             if len(stack) == 1:
                 raise
+            found = None
+        if found is None:  # not inside `except`, where the error still holds on to the tensors
             return self._run_in_halves(stack, tick)
         seconds = (time.monotonic() - begun) / len(stack)
         rows = [self._row(*pair, seconds, stack) for pair in zip(stack, found, strict=False)]
         self.store.add(rows)
         self.store.release(trial.key for trial in stack[len(rows) :])
         self.costs.learn(rows)
-        tick(expected, _describe(stack, seconds))
+        share.finish(_describe(stack, seconds))
         return len(rows) == len(stack)
 
     def _run_in_halves(self, stack: list[TrialSpec], tick: Tick) -> bool:
+        gc.collect()
         torch.cuda.empty_cache()
         half = len(stack) // 2
         return all(self._run_stack(part, tick) for part in (stack[:half], stack[half:]))
@@ -176,6 +182,21 @@ class Runner:
             **provenance(self.device),
         }
         return Row(spec, outcome, arrays)
+
+
+class _Share:
+    """A stack's part of the progress bar, moved epoch by epoch and never too far."""
+
+    def __init__(self, seconds: float, n_epochs: int, tick: Tick) -> None:
+        self.left, self.step, self.tick = seconds, seconds / n_epochs, tick
+
+    def advance(self) -> None:
+        step = min(self.step, self.left)
+        self.left -= step
+        self.tick(step, "")
+
+    def finish(self, text: str) -> None:
+        self.tick(self.left, text)
 
 
 def _describe(stack: list[TrialSpec], seconds: float) -> str:

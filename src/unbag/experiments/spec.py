@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from unbag.rules import Rule, get_rule
+if TYPE_CHECKING:
+    from unbag.rules import Rule
 
 __all__ = ["RIDGE", "TrialSpec"]
 
@@ -85,5 +86,7 @@ class TrialSpec:
 
     def make_rule(self) -> Rule:
         """The rule with its options."""
+        from unbag.rules import get_rule  # rows are read without torch
+
         options: dict[str, Any] = json.loads(self.options)
         return get_rule(self.rule, **options)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,11 +41,17 @@ class Trainer:
         self._inputs: dict[str, torch.Tensor] = {}
         self._kept_monitors: dict[tuple[str, int, str], list[Monitor]] = {}
 
-    def __call__(self, stack: list[TrialSpec]) -> list[Arrays]:
-        """Compute the trials of a stack, in order; fewer come back if the user interrupts."""
+    def __call__(
+        self, stack: list[TrialSpec], on_epoch: Callable[[], None] = lambda: None
+    ) -> list[Arrays]:
+        """Compute the trials of a stack, in order; fewer come back if the user interrupts.
+
+        `on_epoch` is called after each epoch of the stack.
+        """
         if stack[0].rule == RIDGE:
             return [self._solve(spec) for spec in stack]
-        found = [dict(result.history) for result in self._train(stack, self._monitors(stack[0]))]
+        monitors = _announced(self._monitors(stack[0]), on_epoch)
+        found = [dict(result.history) for result in self._train(stack, monitors)]
         if stack[0].measures == "estimates":
             return [a | b for a, b in zip(found, self._snapshots(stack), strict=False)]
         return found
@@ -103,6 +110,17 @@ class Trainer:
                 else error_monitors(data, **options)
             )
         return self._kept_monitors[key]
+
+
+def _announced(monitors: list[Monitor], on_epoch: Callable[[], None]) -> list[Monitor]:
+    """The same monitors, of which the first says when it is asked."""
+    first, *others = monitors
+
+    def measure(logits: torch.Tensor) -> torch.Tensor:
+        on_epoch()
+        return first.measure(logits)
+
+    return [replace(first, measure=measure), *others]
 
 
 def _flat(images: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
+from torch.nn.functional import logsigmoid, softplus
 
 from unbag.bags.batch import BagBatch
 from unbag.rules.base import InstanceLoss, Rule
@@ -94,16 +94,18 @@ def _class_against_rest(outputs: Tensor) -> Tensor:
     return log_scores - others.masked_fill(own, -torch.inf).logsumexp(dim=-1)
 
 
-def _tilt_to_mean(outputs: Tensor, counts: Tensor, batch: BagBatch, n_steps: int = 24) -> Tensor:
+def _tilt_to_mean(outputs: Tensor, counts: Tensor, batch: BagBatch, n_steps: int = 16) -> Tensor:
     """Find the shift of the logits for which the expected count is `counts`.
 
-    Newton's method, with a bisection whenever it would leave the bracket. The exact probability
-    does not depend on the shift, only its rounding does, so a rough one is as good.
+    Newton's method from the shift that would be right for equal scores, with a bisection whenever
+    it would leave the bracket. The exact probability does not depend on the shift, only its
+    rounding does, so a rough one is as good.
     """
     margin = batch.bag_sizes.double().log() + 1
     low = -batch.largest(outputs) - margin
     high = batch.largest(-outputs) + margin
-    tilt = (low + high) / 2
+    odds = batch.log_mean_exp(logsigmoid(outputs)) - batch.log_mean_exp(logsigmoid(-outputs))
+    tilt = torch.clamp((counts / batch.bag_sizes).logit() - odds, low, high)
     for _ in range(n_steps):
         scores = (outputs + batch.spread(tilt)).sigmoid()
         excess = batch.sum(scores) - counts

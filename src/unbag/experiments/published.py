@@ -1,0 +1,63 @@
+"""The numbers the paper printed."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib import resources
+from typing import Any
+
+__all__ = ["PAPER_SEEDS", "is_close", "published_error", "reason_for"]
+
+PAPER_SEEDS = 10
+"""Seeds behind each of the paper's numbers."""
+
+
+def _declared(name: str) -> dict[str, Any]:
+    return tomllib.loads((resources.files("unbag.experiments") / name).read_text("utf-8"))
+
+
+@cache
+def _numbers() -> dict[tuple[str, int, str, str], float]:
+    declared = _declared("published.toml")
+    rules = declared.pop("rules")
+    return {
+        (dataset, int(size), model, rule): error
+        for dataset, sizes in declared.items()
+        for size, models in sizes.items()
+        for model, errors in models.items()
+        for rule, error in zip(rules, errors, strict=True)
+    }
+
+
+def published_error(dataset: str, bag_size: int, model: str, rule: str) -> float | None:
+    """Test error in percent as printed in the paper, or None if it has no such cell.
+
+    Examples
+    --------
+    >>> published_error("mnist", 100, "cnn_large", "PM.Sq")
+    0.774
+    >>> len(_numbers())
+    150
+    """
+    return _numbers().get((dataset, bag_size, model, rule))
+
+
+def is_close(error: float, published: float) -> bool:
+    """Whether an error is within 15 % or half a point of the published one.
+
+    Examples
+    --------
+    >>> is_close(2.0, 1.56), is_close(2.2, 1.56), is_close(22.0, 19.9)
+    (True, False, True)
+    """
+    return abs(error - published) <= max(0.15 * published, 0.5)
+
+
+def reason_for(dataset: str, bag_size: int, model: str, rule: str) -> str:
+    """Why this cell is far from the paper, as declared in ``reasons.toml``, or an empty string."""
+    cell = {"bag_sizes": bag_size, "models": model, "rules": rule}
+    for entry in _declared("reasons.toml").get("reasons", []):
+        if entry["dataset"] == dataset and all(v in entry.get(n, [v]) for n, v in cell.items()):
+            return str(entry["text"])
+    return ""

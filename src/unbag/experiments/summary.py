@@ -1,0 +1,117 @@
+"""What the rows of a cell say: errors by the paper's choice and by one made without labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from unbag.experiments.grid import Cell, Grid
+from unbag.experiments.published import PAPER_SEEDS, published_error
+from unbag.experiments.selection import Array, CellRows, best_by_held_out, best_by_test, index_rows
+from unbag.experiments.store import Row
+
+__all__ = ["CellSummary", "Estimate", "summarize"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over seeds in percent, with its standard error (NaN for one seed).
+
+    Examples
+    --------
+    >>> Estimate.of(np.array([0.01, 0.03]))
+    Estimate(mean=2.0, standard_error=1.0)
+    """
+
+    mean: float
+    standard_error: float
+
+    @classmethod
+    def of(cls, errors: Array) -> Estimate:
+        """From one error for each seed, as shares."""
+        n = len(errors)
+        spread = float(np.std(errors, ddof=1)) if n > 1 else float("nan")
+        return cls(round(100 * float(np.mean(errors)), 6), round(100 * spread / n**0.5, 6))
+
+
+@dataclass(frozen=True)
+class CellSummary:
+    """One cell of a table.
+
+    Attributes
+    ----------
+    cell : Cell
+    n_seeds : int
+        Seeds behind `best` and `last`.
+    learning_rate, epoch
+        Chosen by the mean test error, as in the paper; epochs count from 1.
+    best, last : Estimate
+        Test error at that epoch, and at the last one.
+    free_rate : float or None
+        Learning rate chosen by held-out bags, without labels.
+    free_seeds : int
+        Seeds that were run with it.
+    free, free_whole : Estimate
+        Error at the rate and epochs chosen without labels: on the half of the test set that was
+        not used to choose, and on all of it.
+    published : float or None
+        The paper's number.
+    """
+
+    cell: Cell
+    n_seeds: int
+    learning_rate: float | None
+    epoch: int
+    best: Estimate
+    last: Estimate
+    free_rate: float | None
+    free_seeds: int
+    free: Estimate
+    free_whole: Estimate
+    published: float | None
+
+    @property
+    def difference(self) -> Estimate | None:
+        """Best error minus the published one.
+
+        The paper states no standard errors; its seeds are taken to spread as ours do.
+        """
+        if self.published is None:
+            return None
+        paper = self.best.standard_error * (self.n_seeds / PAPER_SEEDS) ** 0.5
+        error = float(np.hypot(self.best.standard_error, paper))
+        return Estimate(self.best.mean - self.published, error)
+
+    @property
+    def regret(self) -> float:
+        """What choosing without labels costs, in points of test error."""
+        return self.free_whole.mean - self.best.mean
+
+
+def summarize(grid: Grid, rows: Iterable[Row]) -> list[CellSummary]:
+    """Summarise every cell of a grid that has rows."""
+    found = index_rows(rows)
+    cells = ((cell, found.get(cell.spec.cell)) for cell in grid.cells())
+    return [_summary(cell, rows) for cell, rows in cells if rows is not None]
+
+
+def _summary(cell: Cell, rows: CellRows) -> CellSummary:
+    rate, epoch = best_by_test(rows)
+    curves = rows.curves(rate, "test_error")
+    free_rate, epochs = best_by_held_out(rows)
+    each = np.arange(len(epochs))
+    return CellSummary(
+        cell=cell,
+        n_seeds=len(curves),
+        learning_rate=rate,
+        epoch=epoch + 1,
+        best=Estimate.of(curves[:, epoch]),
+        last=Estimate.of(curves[:, -1]),
+        free_rate=free_rate,
+        free_seeds=len(epochs),
+        free=Estimate.of(rows.curves(free_rate, "second_half_error")[each, epochs]),
+        free_whole=Estimate.of(rows.curves(free_rate, "test_error")[each, epochs]),
+        published=published_error(cell.dataset, cell.bag_size, cell.model, cell.rule.label),
+    )

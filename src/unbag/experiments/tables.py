@@ -1,0 +1,226 @@
+"""The paper's two tables beside its numbers, made from rows alone."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable
+from io import StringIO
+from pathlib import Path
+
+from unbag.experiments.grid import Grid
+from unbag.experiments.published import is_close, reason_for
+from unbag.experiments.rendering import FORMATS, Table, Text, render
+from unbag.experiments.store import Row
+from unbag.experiments.summary import CellSummary, Estimate, summarize
+
+__all__ = ["error_table", "page", "to_csv", "write_tables"]
+
+_NETS = {
+    "linear": "Linear",
+    "mlp100": "Two layer small",
+    "mlp1000": "Two layer large",
+    "cnn_small": "CNN small",
+    "cnn_large": "CNN large",
+}
+
+Pick = Callable[[CellSummary], Estimate | None]
+
+
+def format_error(error: float) -> str:
+    """A percentage with three digits, as the paper prints them.
+
+    Examples
+    --------
+    >>> format_error(10.94), format_error(9.5), format_error(0.4172)
+    ('10.9', '9.50', '0.417')
+    """
+    return f"{error:.{1 if abs(error) >= 10 else 2 if abs(error) >= 1 else 3}f}"
+
+
+def _format(estimate: Estimate | None, *, sign: bool = False) -> str:
+    if estimate is None:
+        return ""
+    mean = ("+" if sign and estimate.mean > 0 else "") + format_error(estimate.mean)
+    if estimate.standard_error != estimate.standard_error:
+        return mean
+    return f"{mean} ± {estimate.standard_error:.2g}"
+
+
+def error_table(
+    grid: Grid, cells: list[CellSummary], *, caption: str, pick: Pick, paper: bool = False
+) -> Table:
+    """A row for each bag size and net, a column for each rule; the least of a row is bold.
+
+    Parameters
+    ----------
+    grid : Grid
+    cells : list of CellSummary
+    caption : str
+    pick : function
+        What to show of a cell.
+    paper : bool
+        Whether the paper's number follows in brackets.
+    """
+    found = {(c.cell.bag_size, c.cell.model, c.cell.rule.label): c for c in cells}
+    labels = [rule.label for rule in grid.rules]
+    rows = []
+    for size in grid.bag_sizes:
+        for model in grid.models:
+            row = [found.get((size, model, label)) for label in labels]
+            if any(row):
+                texts = _row_texts(row, pick, paper=paper)
+                rows.append((Text(str(size)), Text(_NETS.get(model, model)), *texts))
+    return Table(caption, ("k", "net", *labels), tuple(rows))
+
+
+def _row_texts(row: list[CellSummary | None], pick: Pick, *, paper: bool) -> list[Text]:
+    values = [None if cell is None else pick(cell) for cell in row]
+    least = min((value.mean for value in values if value is not None), default=None)
+    texts = []
+    for cell, value in zip(row, values, strict=True):
+        text = _format(value)
+        if paper and cell is not None and cell.published is not None:
+            text += f" ({format_error(cell.published)})"
+        texts.append(Text(text, bold=value is not None and value.mean == least))
+    return texts
+
+
+def _difference_table(grid: Grid, cells: list[CellSummary]) -> Table:
+    published = [cell for cell in cells if cell.published is not None]
+    rows = tuple(
+        (
+            Text(str(c.cell.bag_size)),
+            Text(_NETS.get(c.cell.model, c.cell.model)),
+            Text(c.cell.rule.label),
+            Text(_format(c.best)),
+            Text(format_error(c.published or 0.0)),
+            Text(_format(c.difference, sign=True)),
+            Text(_verdict(c)),
+        )
+        for c in published
+    )
+    header = ("k", "net", "rule", "ours", "paper", "difference", "within 15 % or 0.5 points")
+    return Table("Difference to the paper, with its standard error.", header, rows)
+
+
+def _verdict(c: CellSummary) -> str:
+    if is_close(c.best.mean, c.published or 0.0):
+        return "yes"
+    where = (c.cell.dataset, c.cell.bag_size, c.cell.model, c.cell.rule.label)
+    return f"no: {reason_for(*where) or 'not explained yet'}"
+
+
+def _row_winners(grid: Grid, cells: list[CellSummary]) -> Table:
+    """Best published number of each row beside the best of our rules."""
+    rows = []
+    for size in grid.bag_sizes:
+        for model in grid.models:
+            here = [c for c in cells if (c.cell.bag_size, c.cell.model) == (size, model)]
+            paper = min((c.published for c in here if c.published is not None), default=None)
+            if here and paper is not None:
+                rows.append(_winner_row(size, model, here, paper))
+    header = ("k", "net", "best published", "best here", "rule", "at or below")
+    return Table("Each row's best number, published and here.", header, tuple(rows))
+
+
+def _winner_row(size: int, model: str, here: list[CellSummary], paper: float) -> tuple[Text, ...]:
+    ours = min(here, key=lambda c: c.best.mean)
+    return (
+        Text(str(size)),
+        Text(_NETS.get(model, model)),
+        Text(format_error(paper)),
+        Text(_format(ours.best)),
+        Text(ours.cell.rule.label),
+        Text("yes" if ours.best.mean <= paper else "no", bold=ours.best.mean > paper),
+    )
+
+
+def page(grid: Grid, cells: list[CellSummary]) -> list[Table | str]:
+    """Everything there is to say about a table, in order."""
+    published = [c for c in cells if c.published is not None]
+    close = [c for c in published if is_close(c.best.mean, c.published or 0.0)]
+    fewest = min((c.n_seeds for c in cells), default=0)
+    most = max((c.n_seeds for c in cells), default=0)
+    return [
+        f"{len(cells)} of {sum(1 for _ in grid.cells())} cells have rows, of {fewest} to {most} "
+        f"seeds. {len(close)} of {len(published)} cells that the paper has are within 15 % or half "
+        "a point of it.",
+        error_table(
+            grid,
+            cells,
+            caption="Best epoch of the mean curve, learning rate and epoch chosen on the test set "
+            "as in the paper; standard error over seeds; the paper's number in brackets.",
+            pick=lambda cell: cell.best,
+            paper=True,
+        ),
+        error_table(
+            grid,
+            cells,
+            caption="Last epoch, at the same learning rate.",
+            pick=lambda cell: cell.last,
+        ),
+        error_table(
+            grid,
+            cells,
+            caption="Learning rate and epoch chosen without labels, by the pairwise debiased risk "
+            "on bags of one half of the test set; error on the other half.",
+            pick=lambda cell: cell.free,
+        ),
+        error_table(
+            grid,
+            cells,
+            caption="The same choice without labels; error on the whole test set.",
+            pick=lambda cell: cell.free_whole,
+        ),
+        _row_winners(grid, cells),
+        _difference_table(grid, cells),
+    ]
+
+
+_COLUMNS: dict[str, Callable[[CellSummary], object]] = {
+    "dataset": lambda c: c.cell.dataset,
+    "bag_size": lambda c: c.cell.bag_size,
+    "model": lambda c: c.cell.model,
+    "rule": lambda c: c.cell.rule.label,
+    "bags_per_batch": lambda c: c.cell.spec.bags_per_batch,
+    "n_seeds": lambda c: c.n_seeds,
+    "learning_rate": lambda c: c.learning_rate,
+    "epoch": lambda c: c.epoch,
+    "best": lambda c: c.best.mean,
+    "best_se": lambda c: c.best.standard_error,
+    "last": lambda c: c.last.mean,
+    "last_se": lambda c: c.last.standard_error,
+    "published": lambda c: c.published,
+    "difference": lambda c: c.difference and round(c.difference.mean, 6),
+    "difference_se": lambda c: c.difference and round(c.difference.standard_error, 6),
+    "free_rate": lambda c: c.free_rate,
+    "free_seeds": lambda c: c.free_seeds,
+    "free": lambda c: c.free.mean,
+    "free_se": lambda c: c.free.standard_error,
+    "free_whole": lambda c: c.free_whole.mean,
+    "free_whole_se": lambda c: c.free_whole.standard_error,
+    "regret": lambda c: round(c.regret, 6),
+}
+
+
+def to_csv(cells: list[CellSummary]) -> str:
+    """One line for each cell, with every number."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    writer.writerows([column(cell) for column in _COLUMNS.values()] for cell in cells)
+    return text.getvalue()
+
+
+def write_tables(grid: Grid, rows: Iterable[Row], folder: Path) -> list[Path]:
+    """Write a grid's page as Markdown, LaTeX, HTML and CSV; nothing if it has no rows yet."""
+    cells = summarize(grid, rows)
+    if not cells:
+        return []
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {f: render(grid.title, page(grid, cells), format=f) for f in FORMATS}
+    texts["csv"] = to_csv(cells)
+    paths = [folder / f"{grid.name}.{ending}" for ending in texts]
+    for path, text in zip(paths, texts.values(), strict=True):
+        path.write_text(text, encoding="utf-8")
+    return paths

@@ -1,0 +1,91 @@
+"""`unbag reproduce`, from small files in the real format to a table."""
+
+import pytest
+import typer
+from small_files import write_mnist
+from typer.testing import CliRunner
+
+from unbag.cli.reproduce import reproduce
+from unbag.experiments.store import Store
+
+app = typer.Typer()
+app.command()(reproduce)
+
+PART = ["--rows", "linear", "--ks", "10", "--rules", "pairwise,pm.sq", "--epochs", "2"]
+
+
+@pytest.fixture
+def call(tmp_path):
+    write_mnist(tmp_path / "data" / "mnist", n_train=400, n_test=100)
+
+    def invoke(*arguments, store="rows.sqlite", data="data"):
+        places = ["--store", str(tmp_path / store), "--data", str(tmp_path / data)]
+        return CliRunner().invoke(app, [*arguments, *places])
+
+    return invoke
+
+
+def n_rows(path):
+    with Store(path) as store:
+        return len(store.rows())
+
+
+def test_a_part_of_a_table_from_plan_to_page(call, tmp_path):
+    result = call("mnist", *PART, "--seeds", "2", "--out", str(tmp_path / "out"))
+    assert result.exit_code == 0, result.output
+    assert "20 trainings by the lean protocol" in result.stderr
+    assert "to run now 20" in result.stderr
+    assert "| 10 | Linear |" in result.stdout
+    assert "(9.51)" in result.stdout
+    assert n_rows(tmp_path / "rows.sqlite") == 20
+    assert (tmp_path / "out" / "mnist.html").is_file()
+
+
+def test_a_plan_alone_trains_nothing(call, tmp_path):
+    result = call("mnist", *PART, "--plan")
+    assert "about" in result.stderr
+    assert n_rows(tmp_path / "rows.sqlite") == 0
+
+
+def test_finished_trials_are_resumed_only_on_request(call, tmp_path):
+    call("mnist", *PART, "--seeds", "1")
+    again = call("mnist", *PART, "--seeds", "2")
+    assert again.exit_code == 1
+    assert "--resume" in again.stderr
+    resumed = call("mnist", *PART, "--seeds", "2", "--resume")
+    assert "done 10, to run now 10" in resumed.stderr
+    assert n_rows(tmp_path / "rows.sqlite") == 20
+
+
+def test_no_time_means_no_rows_and_no_error(call, tmp_path):
+    result = call("mnist", *PART, "--minutes", "0")
+    assert result.exit_code == 0
+    assert "out of time" in result.stderr
+    assert n_rows(tmp_path / "rows.sqlite") == 0
+
+
+def test_rows_from_elsewhere_are_merged_and_rendered(call, tmp_path):
+    call("mnist", *PART, "--seeds", "1", store="elsewhere.sqlite")
+    result = call("merge", str(tmp_path / "elsewhere.sqlite"))
+    assert "10 new rows" in result.stderr
+    rendered = call("render", *PART)
+    assert rendered.exit_code == 0
+    assert "| 10 | Linear |" in rendered.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["mnist", "--rows", "vgg"], "cnn_large"),
+        (["mnist", "--rules", "sgd"], "pairwise"),
+        (["mnist", "--ks", "7"], "1000"),
+        (["mnist", "--ks", "ten"], "whole numbers"),
+        (["cifar"], "UNBAG_DATA"),
+        (["merge", "missing.sqlite"], "no store"),
+    ],
+)
+def test_a_mistake_gets_one_message_and_no_trace(call, arguments, words):
+    result = call(*arguments)
+    assert result.exit_code in (1, 2)
+    assert words in result.stderr
+    assert "Traceback" not in result.output

@@ -1,0 +1,196 @@
+"""Tables and figures say what the rows say, and never train."""
+
+import csv
+import xml.etree.ElementTree as ElementTree
+from html.parser import HTMLParser
+from io import StringIO
+
+import numpy as np
+import pytest
+from handmade import row, rows_of
+from small_grid import small_grid
+
+from unbag.experiments.figures import draw_figure, write_figures
+from unbag.experiments.grid import load_grids
+from unbag.experiments.pages import short_table, write_pages
+from unbag.experiments.published import reason_for
+from unbag.experiments.rendering import FORMATS, Table, Text, render
+from unbag.experiments.summary import summarize
+from unbag.experiments.tables import page, to_csv
+
+
+@pytest.fixture(autouse=True)
+def nothing_trains(monkeypatch):
+    def refuse(*args, **options):
+        raise AssertionError("a table must not train")
+
+    monkeypatch.setattr("unbag.engine.loop.train", refuse)
+    monkeypatch.setattr("unbag.experiments.training.train", refuse)
+
+
+def table_grid():
+    [grid] = load_grids("mnist")
+    return grid.restrict(models=["linear", "mlp100"], bag_sizes=[100], n_seeds=3)
+
+
+def made_rows(grid, *, error=0.11, n_epochs=4):
+    """Rows in which the label-free choice is the last epoch and the paper's the third."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for number, cell in enumerate(grid.cells()):
+        curves = {
+            (rate, seed): error
+            + 0.01 * number
+            + np.array([0.2, 0.1, 0.0, 0.02])[:n_epochs]
+            + 0.001 * rng.normal()
+            for rate in cell.learning_rates
+            for seed in cell.seeds
+        }
+        risks = {key: np.linspace(0.5, 0.4, n_epochs) for key in curves}
+        rows += rows_of(cell, curves, risks=risks)
+    return rows
+
+
+@pytest.fixture(scope="module")
+def grid():
+    return table_grid()
+
+
+@pytest.fixture(scope="module")
+def rows(grid):
+    return made_rows(grid)
+
+
+def test_the_csv_holds_every_number(grid, rows):
+    found = list(csv.DictReader(StringIO(to_csv(summarize(grid, rows)))))
+    assert len(found) == 15
+    first = found[0]
+    assert (first["model"], first["rule"], first["epoch"]) == ("linear", "EZ.Log", "3")
+    assert float(first["best"]) == pytest.approx(11, abs=0.3)
+    assert float(first["last"]) - float(first["best"]) == pytest.approx(2, abs=0.01)
+    assert float(first["published"]) == 14.2
+    assert float(first["regret"]) == pytest.approx(2, abs=0.3)
+    assert float(first["free"]) - float(first["free_whole"]) == pytest.approx(1, abs=1e-3)
+
+
+def test_the_main_table_shows_ours_and_the_paper_s(grid, rows):
+    text = short_table(grid, rows)
+    lines = [line for line in text.splitlines() if line.startswith("| 100")]
+    assert len(lines) == 2
+    assert "(14.2)" in lines[0] and "(3.84)" in lines[1]
+    assert lines[0].count("**") == 2
+    assert lines[0].split("|")[3].strip().startswith("**10.9")
+
+
+def test_the_page_counts_what_is_close(grid, rows):
+    [text, *_] = page(grid, summarize(grid, rows))
+    assert "15 of 15 cells" in text
+    # Errors from 11 up in steps of one, against 14.2, 12.9, 11.8, 11.8, 11.8, 8.72 and so on.
+    assert "2 of 10 cells" in text
+
+
+def test_a_cell_far_from_the_paper_gets_its_reason(grid, rows, monkeypatch):
+    cells = summarize(grid, rows)
+    assert "no: not explained yet" in render("T", page(grid, cells), format="md")
+    declared = {"reasons": [{"dataset": "mnist", "rules": ["DSQ"], "text": "a dry spell"}]}
+    monkeypatch.setattr("unbag.experiments.published._declared", lambda name: declared)
+    assert reason_for("mnist", 100, "linear", "DSQ") == "a dry spell"
+    assert reason_for("mnist", 100, "linear", "PM.Sq") == ""
+    assert reason_for("cifar", 100, "linear", "DSQ") == ""
+    assert "no: a dry spell" in render("T", page(grid, cells), format="md")
+
+
+class Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.n_cells = [], 0
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in ("meta", "html"):
+            self.open.append(tag)
+        self.n_cells += tag == "td"
+
+    def handle_endtag(self, tag):
+        if tag != "html":
+            assert self.open.pop() == tag
+
+
+def test_every_format_is_well_formed(grid, rows):
+    parts = page(grid, summarize(grid, rows))
+    html = Tags()
+    html.feed(render("T", parts, format="html"))
+    assert html.open == [] and html.n_cells > 100
+    tex = render("T", parts, format="tex")
+    assert tex.count(r"\begin{table}") == tex.count(r"\end{table}") == 6
+    assert "15 %" not in tex.replace(r"15 \%", "")
+    markdown = render("T", parts, format="md")
+    widths = {line.count("|") for line in markdown.splitlines() if line.startswith("| 100")}
+    assert widths == {11, 8, 7}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_text_is_escaped(format):
+    table = Table("a & b_c", ("k", "x"), ((Text("1"), Text("<i>", bold=True)),))
+    text = render("T", [table], format=format)
+    assert ("<i>" in text) == (format != "html")
+    assert (r"a \& b\_c" in text) == (format == "tex")
+
+
+def test_pages_are_written_for_what_has_rows(grid, rows, tmp_path):
+    paths = write_pages([grid, *load_grids("figure1"), *load_grids("figure3")], rows, tmp_path)
+    assert {path.name for path in paths} == {"mnist.md", "mnist.tex", "mnist.html", "mnist.csv"}
+
+
+def test_figure_1_has_a_panel_for_each_data_set_and_a_line_for_each_rule():
+    grids = [g.restrict(n_seeds=3) for g in load_grids("figure1")]
+    rows = [r for grid in grids for r in made_rows(grid)]
+    figure = draw_figure("figure1", grids, rows)
+    assert [len(ax.lines) for ax in figure.axes] == [7, 7]
+    line = figure.axes[0].lines[0]
+    assert line.get_ydata()[2] == pytest.approx(11, abs=0.3)
+
+
+def test_figure_3_starts_at_the_first_epoch():
+    grids = [g.restrict(n_seeds=2) for g in load_grids("figure3")]
+    rows = [r for grid in grids for r in made_rows(grid)]
+    figure = draw_figure("figure3", grids, rows)
+    assert [len(ax.lines) for ax in figure.axes] == [5, 5]
+    assert figure.axes[0].lines[0].get_xdata()[0] == 1
+
+
+def figure_2_rows():
+    rng = np.random.default_rng(0)
+    [grid] = load_grids("figure2")
+    rows = []
+    for cell in grid.cells():
+        made = row(cell.trial(cell.learning_rates[0], 0, "0f"))
+        label = cell.rule.label
+        made.arrays["true_square"] = np.linspace(0.2, 0.1, 3)
+        made.arrays[f"estimate {label}"] = np.linspace(0.3, 0.1, 3)
+        made.arrays["bag truth"] = rng.random(100)
+        made.arrays[f"bag {label}"] = rng.normal(size=100)
+        rows.append(made)
+    return [grid], rows
+
+
+def test_figure_2_tracks_losses_and_draws_three_histograms():
+    figure = draw_figure("figure2", *figure_2_rows())
+    assert len(figure.axes) == 4
+    assert len(figure.axes[0].lines) == 6
+    heights = [patch.get_height() for patch in figure.axes[1].patches]
+    assert sum(heights) == 200  # every bag once in truth and once in estimate
+
+
+def test_a_figure_is_written_twice_and_the_same_each_time(tmp_path):
+    grids, rows = figure_2_rows()
+    once = write_figures("figure2", grids, rows, tmp_path / "a")
+    again = write_figures("figure2", grids, rows, tmp_path / "b")
+    assert [path.name for path in once] == ["figure2.png", "figure2.svg"]
+    assert once[0].read_bytes().startswith(b"\x89PNG")
+    ElementTree.fromstring(once[1].read_text())
+    assert once[1].read_bytes() == again[1].read_bytes()
+
+
+def test_without_rows_nothing_is_drawn(tmp_path):
+    assert write_pages([small_grid(), *load_grids("figure2")], [], tmp_path / "out") == []
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,229 @@
+"""The runner finishes what is missing, and nothing else, whatever happens to it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from small_grid import small_data, small_grid
+
+from unbag.experiments import provenance
+from unbag.experiments.grid import RuleEntry
+from unbag.experiments.runner import Runner
+from unbag.experiments.store import Store
+
+DATA = small_data()
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store(tmp_path / "rows.sqlite") as store:
+        yield store
+
+
+def run(store, grid=None, **options):
+    runner = Runner([grid or small_grid()], store, DATA, **options)
+    return runner.run(), runner
+
+
+def test_lean_ends_with_the_trials_it_planned(store):
+    ended, runner = run(store, label_free=False)
+    assert ended == "finished"
+    assert len(store.rows()) == 2 * (2 * 2 + 1)
+    assert runner.missing() == []
+    for row in store.rows():
+        assert set(row.arrays) == {
+            "loss",
+            "test_error",
+            "second_half_error",
+            "held_out_error",
+            "held_out_square",
+        }
+        assert len(row.arrays["test_error"]) == 2
+        assert {"seconds", "commit", "device", "versions", "finished"} <= set(row.outcome)
+
+
+def test_progress_moves_every_epoch_and_adds_up(store):
+    ticks = []
+    runner = Runner([small_grid(epochs=5)], store, DATA, protocol="paper")
+    first = runner.costs.stack(runner.missing()[:10])
+    runner.run(lambda seconds, text: ticks.append((seconds, text)))
+    # The second stack is judged by what the first one took.
+    assert sum(seconds for seconds, _ in ticks[:6]) == pytest.approx(first)
+    assert len(ticks) == 2 * (5 + 1)  # two stacks
+    assert sum(bool(text) for _, text in ticks) == 2
+
+
+def test_a_row_names_its_commit(monkeypatch):
+    provenance._commit.cache_clear()
+    monkeypatch.setenv("UNBAG_COMMIT", "abc")
+    assert provenance.provenance("cpu")["commit"] == "abc"
+    provenance._commit.cache_clear()
+    monkeypatch.delenv("UNBAG_COMMIT")
+    assert provenance.provenance("cpu")["commit"] != "abc"
+
+
+def test_a_second_run_trains_nothing(store):
+    run(store)
+    before = [row.outcome["finished"] for row in store.rows()]
+    runner = Runner([small_grid()], store, DATA)
+    runner._trainer = None  # would fail if it were called
+    assert runner.run() == "finished"
+    assert [row.outcome["finished"] for row in store.rows()] == before
+
+
+def test_a_trial_gives_the_same_numbers_in_any_stack(tmp_path):
+    found = []
+    for size in (1, 10):
+        with Store(tmp_path / f"{size}.sqlite") as store:
+            run(store, small_grid(stacks={"linear": size}), protocol="paper")
+            found.append({row.spec: row.arrays for row in store.rows()})
+    alone, stacked = found
+    assert alone.keys() == stacked.keys()
+    for spec, arrays in alone.items():
+        np.testing.assert_allclose(stacked[spec]["test_error"], arrays["test_error"], atol=0.005)
+        np.testing.assert_allclose(stacked[spec]["loss"], arrays["loss"], rtol=1e-3)
+
+
+def test_it_learns(store):
+    run(store, small_grid(epochs=30), protocol="paper")
+    assert min(row.arrays["test_error"].min() for row in store.rows()) < 0.2
+
+
+def test_a_stack_that_cannot_finish_in_time_is_not_begun(store):
+    ended, runner = run(store, deadline=time.monotonic() + 0.01)
+    assert ended == "out of time"
+    assert store.rows() == []
+    assert store.claim(["x"]) == {"x"}
+    runner.deadline = None
+    assert runner.run() == "finished"
+
+
+def test_a_stack_is_cut_to_the_time_that_is_left(store):
+    runner = Runner([small_grid()], store, DATA)
+    stack = runner.missing()[:8]
+    runner.costs.stack = lambda specs: float(len(specs))
+    runner.deadline = time.monotonic() + 3
+    assert len(runner._cut_to_time(stack)) == 2
+
+
+def test_estimates_follow_what_was_measured(store):
+    _, runner = run(store)
+    trial = store.rows()[0].spec
+    measured = [row.outcome["seconds"] for row in store.rows()]
+    assert min(measured) <= runner.costs.trial(trial) <= max(measured)
+    longer = replace(trial, epochs=10 * trial.epochs)
+    assert runner.costs.trial(longer) == pytest.approx(10 * runner.costs.trial(trial))
+
+
+def test_a_stack_too_large_for_memory_is_halved(store):
+    runner = Runner([small_grid()], store, DATA, label_free=False)
+    train, sizes = runner._trainer, []
+
+    def limited(stack, on_epoch):
+        sizes.append(len(stack))
+        if len(stack) > 2:
+            raise torch.cuda.OutOfMemoryError
+        return train(stack, on_epoch)
+
+    runner._trainer = limited
+    assert runner.run() == "finished"
+    assert len(store.rows()) == 10
+    assert sizes[:3] == [8, 4, 2]
+
+
+def test_a_trial_too_large_for_memory_is_an_error(store):
+    def never(stack, on_epoch):
+        raise torch.cuda.OutOfMemoryError
+
+    runner = Runner([small_grid(stacks={})], store, DATA)
+    runner._trainer = never
+    with pytest.raises(torch.cuda.OutOfMemoryError):
+        runner.run()
+
+
+def test_an_interrupted_stack_saves_nothing_unfinished(store):
+    runner = Runner([small_grid()], store, DATA)
+    train = runner._trainer
+    runner._trainer = lambda stack, on_epoch: train(stack)[:3]  # what the engine gives after Ctrl-C
+    assert runner.run() == "interrupted"
+    assert len(store.rows()) == 3
+    assert len(store.claim(t.key for t in runner.missing())) == len(runner.missing())
+
+
+def test_trials_of_another_process_are_left_to_it(store, tmp_path):
+    with Store(tmp_path / "rows.sqlite") as other:
+        keys = [t.key for t in Runner([small_grid()], store, DATA).missing()]
+        other.claim(keys)
+        assert run(store)[0] == "waiting for other processes"
+    assert run(store)[0] == "finished"
+
+
+def test_ridge_is_a_row_without_epochs(store):
+    grid = small_grid(rules=(RuleEntry("ridge", "ridge", models=("linear",)),))
+    run(store, grid)
+    assert [row.spec.seed for row in store.rows()] == [0, 1, 2]
+    for row in store.rows():
+        assert row.arrays["test_error"].shape == (1,)
+        assert row.arrays["test_error"][0] < 0.3
+
+
+def test_figure_2_rows_hold_estimates_and_a_snapshot(store):
+    grid = small_grid(measures="estimates", seeds=(0,), learning_rates=(0.01,), epochs=3)
+    run(store, grid)
+    for row in store.rows():
+        assert row.arrays["true_square"].shape == (3,)
+        assert row.arrays["bag pairwise"].shape == (50,)
+
+
+def test_a_full_batch_is_one_step_an_epoch(store):
+    grid = small_grid(full_batch=True, seeds=(0,), learning_rates=(0.01,))
+    assert {cell.spec.bags_per_batch for cell in grid.cells()} == {0}
+    assert run(store, grid)[0] == "finished"
+
+
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[2])
+from small_grid import small_data, small_grid
+from unbag.experiments.runner import Runner
+from unbag.experiments.store import Store
+print("begun", flush=True)
+grid = small_grid(stacks={"linear": 1}, epochs=20)
+Runner([grid], Store(sys.argv[1]), small_data(), protocol="paper").run(
+    lambda seconds, text: print("row", flush=True)
+)
+"""
+
+
+def test_a_killed_run_resumes_where_it_was(tmp_path):
+    path = tmp_path / "rows.sqlite"
+    arguments = [str(path), str(Path(__file__).parent)]
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, *arguments], stdout=subprocess.PIPE, text=True
+    )
+    while process.stdout.readline() == "begun\n" or len(_rows(path)) < 3:
+        assert process.poll() is None
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    with Store(path) as store:
+        before = {row.spec: row.outcome for row in store.rows()}
+        grid = small_grid(stacks={"linear": 1}, epochs=20)
+        runner = Runner([grid], store, DATA, protocol="paper")
+        assert 3 <= len(before) < 12
+        assert len(runner.missing()) == 12 - len(before)
+        assert runner.run() == "finished"
+        after = {row.spec: row.outcome for row in store.rows()}
+    assert len(after) == 12
+    assert {spec: after[spec] for spec in before} == before
+
+
+def _rows(path):
+    with Store(path) as store:
+        return store.rows()

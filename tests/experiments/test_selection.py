@@ -1,0 +1,146 @@
+"""Choices made by hand-written curves come out as they must."""
+
+import numpy as np
+import pytest
+from handmade import rows_of
+from small_grid import small_grid
+
+from unbag.experiments.protocol import count_planned, missing_trials
+from unbag.experiments.selection import best_by_held_out, best_by_test, index_rows, shared_seeds
+from unbag.experiments.summary import Estimate, summarize
+
+GRID = small_grid()
+CELL = next(GRID.cells())
+
+
+def cell_rows(curves, **options):
+    [found] = index_rows(rows_of(CELL, curves, **options)).values()
+    return found
+
+
+def test_the_paper_s_choice_is_the_best_epoch_of_the_mean_curve():
+    found = cell_rows(
+        {
+            (0.01, 0): [0.5, 0.1, 0.5],  # each run has a better epoch, but at different times
+            (0.01, 1): [0.1, 0.5, 0.5],
+            (0.001, 0): [0.4, 0.3, 0.2],
+            (0.001, 1): [0.4, 0.3, 0.2],
+        }
+    )
+    assert best_by_test(found) == (0.001, 2)
+
+
+def test_a_rate_with_more_seeds_is_compared_on_the_shared_ones():
+    found = cell_rows(
+        {(0.01, 0): [0.2, 0.2], (0.01, 1): [0.9, 0.9], (0.001, 0): [0.3, 0.3]},
+    )
+    assert shared_seeds(found) == [0]
+    assert best_by_test(found)[0] == 0.01
+
+
+def test_a_diverged_run_is_never_the_best():
+    nan = float("nan")
+    found = cell_rows({(0.01, 0): [nan, nan], (0.001, 0): [0.5, 0.4]})
+    assert best_by_test(found) == (0.001, 1)
+    assert best_by_held_out(found)[0] == 0.001
+
+
+def test_the_label_free_choice_looks_at_held_out_bags_alone():
+    errors = {(0.01, 0): [0.1, 0.2], (0.01, 1): [0.1, 0.2], (0.001, 0): [0.3, 0.4]}
+    errors |= {(0.001, 1): [0.3, 0.4]}
+    risks = {(0.01, 0): [0.9, 0.8], (0.01, 1): [0.9, 0.8]}
+    risks |= {(0.001, 0): [0.2, 0.3], (0.001, 1): [0.3, 0.2]}
+    rate, epochs = best_by_held_out(cell_rows(errors, risks=risks))
+    assert rate == 0.001
+    assert epochs.tolist() == [0, 1]
+
+
+def test_a_summary_by_hand():
+    curves = {(0.01, 0): [0.10, 0.12], (0.01, 1): [0.14, 0.20]}
+    risks = {(0.01, 0): [0.5, 0.4], (0.01, 1): [0.4, 0.5]}
+    [cell] = summarize(GRID, rows_of(CELL, curves, risks=risks))
+    assert (cell.learning_rate, cell.epoch, cell.n_seeds) == (0.01, 1, 2)
+    assert cell.best == Estimate(12.0, 2.0)
+    assert cell.last == Estimate(16.0, 4.0)
+    assert cell.free_whole.mean == pytest.approx(13.0)
+    assert cell.free.mean == pytest.approx(14.0)
+    assert cell.regret == pytest.approx(1.0)
+
+
+def test_the_difference_counts_the_paper_s_own_spread():
+    grid = small_grid(datasets=("mnist",), bag_sizes=(100,))
+    cell = next(grid.cells())
+    rows = rows_of(cell, {(0.01, seed): [0.12 + 0.001 * seed] for seed in range(10)})
+    [summary] = summarize(grid, rows)
+    assert summary.published == 11.8
+    assert summary.difference.mean == pytest.approx(12.45 - 11.8, abs=1e-4)
+    assert summary.difference.standard_error == pytest.approx(
+        summary.best.standard_error * np.sqrt(2), rel=1e-4
+    )
+
+
+DATA = {"digits": "0f"}
+
+
+def missing(rows, **options):
+    return [
+        t for t in missing_trials([GRID], rows, data=DATA, **options) if t.rule == CELL.rule.name
+    ]
+
+
+SEARCH = {(rate, seed): [0.3] for rate in (0.01, 0.001) for seed in (0, 1)}
+
+
+def test_lean_first_tries_every_rate_on_two_seeds():
+    assert {(t.learning_rate, t.seed) for t in missing([])} == set(SEARCH)
+
+
+def test_with_one_rate_there_is_nothing_to_search():
+    grid = small_grid(learning_rates=(0.01,))
+    assert len(missing_trials([grid], [], data=DATA)) == 2 * 3
+
+
+def test_lean_waits_for_the_search_to_end():
+    rows = rows_of(CELL, dict(list(SEARCH.items())[:3]))
+    assert len(missing(rows)) == 1
+
+
+def test_lean_then_runs_the_other_seeds_of_the_winner():
+    rows = rows_of(CELL, SEARCH | {(0.001, 0): [0.1], (0.001, 1): [0.1]})
+    assert [(t.learning_rate, t.seed) for t in missing(rows)] == [(0.001, 2)]
+
+
+def test_lean_confirms_the_label_free_winner_last_and_only_if_asked():
+    curves = SEARCH | {(0.001, 0): [0.1], (0.001, 1): [0.1]}
+    risks = {(0.01, 0): [0.0], (0.01, 1): [0.0]}
+    rows = rows_of(CELL, curves, risks=risks)
+    assert [t.learning_rate for t in missing(rows)] == [0.001, 0.01]
+    assert [t.learning_rate for t in missing(rows, label_free=False)] == [0.001]
+
+
+def test_a_winner_stays_one_when_its_other_seeds_disappoint():
+    rows = rows_of(CELL, SEARCH | {(0.001, 0): [0.1], (0.001, 1): [0.1], (0.001, 2): [0.9]})
+    assert missing(rows) == []
+
+
+def test_paper_runs_everything():
+    assert len(missing([], protocol="paper")) == 6
+    assert missing(rows_of(CELL, {t: [0.1] for t in SEARCH}), protocol="paper") == [
+        CELL.trial(rate, 2, "0f") for rate in (0.01, 0.001)
+    ]
+
+
+def test_rows_of_other_data_do_not_count():
+    assert len(missing(rows_of(CELL, SEARCH, data="another"))) == 4
+
+
+def test_search_of_all_cells_comes_before_any_confirmation():
+    rows = rows_of(CELL, SEARCH)
+    found = missing_trials([GRID], rows, data=DATA)
+    rules = [t.rule for t in found]
+    assert rules.index("debiased_square") < rules.index(CELL.rule.name)
+
+
+@pytest.mark.parametrize(("protocol", "wanted"), [("paper", 12), ("lean", 2 * (4 + 1))])
+def test_the_plan_counts_trials(protocol, wanted):
+    assert count_planned(GRID, protocol=protocol) == wanted
