@@ -111,7 +111,7 @@ def _tilt_to_mean(outputs: Tensor, counts: Tensor, batch: BagBatch, n_steps: int
         excess = batch.sum(scores) - counts
         low, high = torch.where(excess > 0, low, tilt), torch.where(excess > 0, tilt, high)
         newton = tilt - excess / batch.sum(scores * (1 - scores))
-        inside = (newton > low) & (newton < high)
+        inside = (newton >= low) & (newton <= high)
         tilt = torch.where(inside, newton, (low + high) / 2)
     return tilt
 
