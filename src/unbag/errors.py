@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "BagDataError",
     "BagDataWarning",
+    "ConditionError",
     "ConditionWarning",
     "SplitBagsWarning",
     "StackingWarning",
@@ -19,6 +20,10 @@ class UnbagError(Exception):
 
 class BagDataError(UnbagError, ValueError):
     """The data cannot be read as bags: the message names the argument and the first bad bag."""
+
+
+class ConditionError(UnbagError, ValueError):
+    """A formula or a minimiser was asked about something it has no meaning for."""
 
 
 class UnbagWarning(UserWarning):
