@@ -194,8 +194,8 @@ def fano_sample_size(
 
     Notes
     -----
-    Of order d / log k when margin is 1/2, and d / margin**2 *whatever the bag size* when the margin
-    is small: stronger than the paper's d / (sqrt(k) margin**2).
+    Valid for every k and d. Of order d / log k when margin is 1/2, and d / margin**2 *whatever the
+    bag size* when the margin is small: stronger than the paper's d / (sqrt(k) margin**2).
 
     Examples
     --------
@@ -204,11 +204,6 @@ def fano_sample_size(
     """
     require_whole("dimension", dimension)
     require_probability("share", share)
-    warn_unless(dimension >= 3, f"The paper's theorem is stated for d >= 3, got {dimension}.")
-    warn_unless(
-        bag_size <= 2**dimension / max(math.log(dimension), 1e-9),
-        f"The paper's theorem is stated for k = O(2^d / log d), got k={bag_size}, d={dimension}.",
-    )
     room = ((1 - share) * dimension - 1) * math.log(2)
     return max(0.0, room / coordinate_information(bag_size, margin))
 
@@ -222,18 +217,28 @@ def coordinate_shape(
               C \max\left(\frac{d}{\log k}, \frac{d}{\sqrt{k}\, \varepsilon^2}\right)
               \;\text{(agnostic, margin} = \varepsilon)
 
+    Notes
+    -----
+    Warns outside the conditions: d >= 3, eps <= 1/16, and k = O(2^d / log d), which the proof needs
+    in the form 8 (k + 1) log d <= 2^d - 1.
+
     Examples
     --------
-    >>> round(coordinate_shape(100, dimension=10), 2)
-    2.17
-    >>> round(coordinate_shape(100, dimension=10, margin=0.05))
-    400
+    >>> round(coordinate_shape(100, dimension=12), 2)
+    2.61
+    >>> round(coordinate_shape(100, dimension=12, margin=0.05))
+    480
 
     References
     ----------
     li2024optimistic, Theorem 4
     """
     require(bag_size >= 2, f"d / log k needs bags of at least 2, got {bag_size}.")
+    warn_unless(dimension >= 3, f"The paper's theorem is stated for d >= 3, got {dimension}.")
+    warn_unless(
+        8 * (bag_size + 1) * math.log(dimension) <= 2**dimension - 1,
+        f"The paper's theorem needs k = O(2^d / log d), got k={bag_size}, d={dimension}.",
+    )
     realizable = dimension / math.log(bag_size)
     if margin is None:
         return constant * realizable

@@ -1,0 +1,1 @@
+"""The paper: declared grids, rows on disk, tables and figures."""
