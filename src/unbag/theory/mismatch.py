@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binom
+from scipy.special import gammaln, xlog1py, xlogy
 
 from unbag.theory.conditions import require, require_probability, require_whole
 
@@ -84,5 +84,12 @@ def mismatch_probability(error: float, bag_size: int, *, false_positives: float)
     require_probability("error", error, closed=True)
     require_probability("false_positives", false_positives, closed=True)
     wrong = np.arange(0, bag_size + 1, 2)
-    cancel = binom.pmf(wrong // 2, wrong, false_positives)
-    return float(1 - np.sum(binom.pmf(wrong, bag_size, error) * cancel))
+    cancel = _binomial(wrong // 2, wrong, false_positives)
+    return float(1 - np.sum(_binomial(wrong, bag_size, error) * cancel))
+
+
+def _binomial(count: ArrayLike, number: ArrayLike, chance: float) -> NDArray[np.float64]:
+    """Binomial probabilities; scipy's own overflow at chances below 1e-300."""
+    count, number = np.asarray(count, dtype=float), np.asarray(number, dtype=float)
+    ways = gammaln(number + 1) - gammaln(count + 1) - gammaln(number - count + 1)
+    return np.exp(ways + xlogy(count, chance) + xlog1py(number - count, -chance))

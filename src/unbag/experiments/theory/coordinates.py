@@ -93,7 +93,7 @@ def agreement_probability(bag_size: int) -> float:
 
     Examples
     --------
-    >>> agreement_probability(1)
+    >>> round(agreement_probability(1), 12)
     0.5
     """
     return float(np.sum(binom.pmf(np.arange(bag_size + 1), bag_size, 0.5) ** 2))

@@ -50,11 +50,12 @@ def worst_excess(grid: Grid, best_error: float, n_bags: int, progress: Progress)
     best: dict[str, Row] = {}
     for rare, margin in family(grid, best_error, n_bags):
         problem = shattered_problem(grid["dimension"], rare_mass=rare, margin=margin)
-        name = ("theory", grid["seed"], "optimistic", best_error, n_bags, round(margin, 6), rare)
+        cell = (best_error, n_bags, round(rare, 9), round(margin, 9))
+        name = ("theory", grid["seed"], "optimistic", *cell)
         excess = learned_excess(
             problem,
             rules_for(problem.prior),
-            n_trials=grid["n_trials"],
+            n_trials=trials_for(grid, n_bags),
             n_bags=n_bags,
             bag_size=grid["bag_size"],
             generator=numpy_generator(*name),
@@ -88,12 +89,24 @@ def rules_for(prior: float) -> dict[str, CountRule]:
 
 
 def family(grid: Grid, best_error: float, n_bags: int) -> list[tuple[float, float]]:
-    """Pairs (rare mass, margin) whose best error is the given one."""
+    """Pairs (rare mass, margin) whose best error is the given one.
+
+    At best error 0 a rare point is worst when it is seen about once; common points are there too,
+    because EasyLLP is noisy on them. Elsewhere the worst margin shrinks like 1/sqrt(n), so the
+    margins are declared for 256 bags and scaled.
+    """
     if best_error == 0:
         scale = grid["dimension"] / (n_bags * grid["bag_size"])
-        return [(min(1.0, multiple * scale), 0.5) for multiple in grid["rare_multiples"]]
-    pairs = [(best_error / (0.5 - margin), margin) for margin in grid["margins"]]
+        masses = [multiple * scale for multiple in grid["rare_multiples"]] + grid["masses"]
+        return [(mass, 0.5) for mass in masses if mass <= 1]
+    margins = [margin * (256 / n_bags) ** 0.5 for margin in grid["margins_at_256"]]
+    pairs = [(best_error / (0.5 - margin), margin) for margin in margins if margin < 0.499]
     return [pair for pair in pairs if pair[0] <= 1]
+
+
+def trials_for(grid: Grid, n_bags: int) -> int:
+    """Trials of a cell: all of them, or as many as `most_bags` bags in total allow."""
+    return max(50, min(grid["n_trials"], grid["most_bags"] // n_bags))
 
 
 def slope_of(rows: list[Row], rule: str, best_error: float) -> Slope:
