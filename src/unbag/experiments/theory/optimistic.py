@@ -40,40 +40,53 @@ def optimistic_rates(grid: Grid, progress: Progress) -> Outcome:
         )
         for claim in _rate_claims(rows, grid, name, where)
     ]
-    claims += [_interpolation_claim(rows, "debiased"), _interpolation_claim(rows, "easy known")]
+    claims += [
+        _interpolation_claim(rows, grid, "debiased"),
+        _interpolation_claim(rows, grid, "easy known"),
+    ]
     claims.append(_splitting_claim(rows, grid))
     return Outcome("optimistic_rates", claims, rows, _draw(rows, grid))
 
 
 def worst_excess(grid: Grid, best_error: float, n_bags: int, progress: Progress) -> list[Row]:
-    """One row per rule: the largest mean excess over the family with this best error."""
-    best: dict[str, Row] = {}
-    for rare, margin in family(grid, best_error, n_bags):
-        problem = shattered_problem(grid["dimension"], rare_mass=rare, margin=margin)
-        cell = (best_error, n_bags, round(rare, 9), round(margin, 9))
-        name = ("theory", grid["seed"], "optimistic", *cell)
-        excess = learned_excess(
-            problem,
-            rules_for(problem.prior),
-            n_trials=trials_for(grid, n_bags),
-            n_bags=n_bags,
-            bag_size=grid["bag_size"],
-            generator=numpy_generator(*name),
-        )
-        progress()
-        for rule, values in excess.items():
-            mean, deviation = mean_and_error(values)
-            if rule not in best or mean > best[rule]["excess"]:
-                best[rule] = {
-                    "rule": rule,
-                    "best_error": best_error,
-                    "n_bags": n_bags,
-                    "excess": mean,
-                    "standard_error": deviation,
-                    "rare_mass": rare,
-                    "margin": margin,
-                }
-    return list(best.values())
+    """One row per rule: the largest mean excess over the family with this best error.
+
+    The worst member is picked on one set of trials and measured on another, so that picking does
+    not flatter the measurement.
+    """
+    pairs = family(grid, best_error, n_bags)
+    pilot = [_cell(grid, best_error, n_bags, pair, "pick") for pair in pairs]
+    worst = {
+        rule: max(range(len(pairs)), key=lambda cell: pilot[cell][rule].mean()) for rule in NAMES
+    }
+    fresh = {
+        cell: _cell(grid, best_error, n_bags, pairs[cell], "measure") for cell in worst.values()
+    }
+    progress()
+    rows = []
+    for rule, cell in worst.items():
+        mean, deviation = mean_and_error(fresh[cell][rule])
+        row = {"rule": rule, "best_error": best_error, "n_bags": n_bags, "excess": mean}
+        rare, margin = pairs[cell]
+        rows.append(row | {"standard_error": deviation, "rare_mass": rare, "margin": margin})
+    return rows
+
+
+def _cell(
+    grid: Grid, best_error: float, n_bags: int, pair: tuple[float, float], purpose: str
+) -> dict[str, Any]:
+    """Excess of every rule in every trial on one member of the family."""
+    rare, margin = pair
+    problem = shattered_problem(grid["dimension"], rare_mass=rare, margin=margin)
+    cell = (best_error, n_bags, round(rare, 9), round(margin, 9), purpose)
+    return learned_excess(
+        problem,
+        rules_for(problem.prior),
+        n_trials=trials_for(grid, n_bags),
+        n_bags=n_bags,
+        bag_size=grid["bag_size"],
+        generator=numpy_generator("theory", grid["seed"], "optimistic", *cell),
+    )
 
 
 def rules_for(prior: float) -> dict[str, CountRule]:
@@ -109,36 +122,37 @@ def trials_for(grid: Grid, n_bags: int) -> int:
     return max(50, min(grid["n_trials"], grid["most_bags"] // n_bags))
 
 
-def slope_of(rows: list[Row], rule: str, best_error: float) -> Slope:
-    """Exponent of the worst excess in the number of bags."""
+def slope_of(rows: list[Row], rule: str, best_error: float, *, least: int = 0) -> Slope:
+    """Exponent of the worst excess in the number of bags, from `least` bags on."""
     kept = [row for row in rows if row["rule"] == rule and row["best_error"] == best_error]
+    kept = [row for row in kept if row["n_bags"] >= least]
     columns = [[row[name] for row in kept] for name in ("n_bags", "excess", "standard_error")]
     return fit_power(*columns)
 
 
 def _rate_claims(rows: list[Row], grid: Grid, rule: str, where: str) -> list[Claim]:
-    fast = slope_of(rows, rule, 0.0)
+    fast = slope_of(rows, rule, 0.0, least=grid["fast_from"])
     agnostic = max(grid["best_errors"])
-    slow = slope_of(rows, rule, agnostic)
+    slow = slope_of(rows, rule, agnostic, least=grid["slow_from"])
     return [
         Claim(
             f"{rule}: fast rate at L* = 0",
             where,
-            f"slope {fast}",
+            f"slope {fast} from {grid['fast_from']} bags on",
             "-1",
             fast.near(-1, curvature=grid["curvature"]),
         ),
         Claim(
             f"{rule}: slow rate at L* = {agnostic}",
             where,
-            f"slope {slow}",
+            f"slope {slow} from {grid['slow_from']} bags on",
             "-1/2 (worst distribution for each n)",
             slow.near(-0.5, curvature=grid["curvature"]),
         ),
     ]
 
 
-def _interpolation_claim(rows: list[Row], rule: str) -> Claim:
+def _interpolation_claim(rows: list[Row], grid: Grid, rule: str) -> Claim:
     """Fit a/n + b sqrt(L*/n) in relative error and look at the worst misfit."""
     kept = [row for row in rows if row["rule"] == rule]
     n = np.array([row["n_bags"] for row in kept], dtype=float)
@@ -152,8 +166,8 @@ def _interpolation_claim(rows: list[Row], rule: str) -> Claim:
         "Theorems 2 and 3",
         f"{fast:.2f}/n + {slow:.2f} sqrt(L*/n) fits all {len(kept)} worst excesses within a "
         f"factor {max(ratio.max(), 1 / ratio.min()):.2f}",
-        "a/n + b sqrt(L*/n)",
-        max(ratio.max(), 1 / ratio.min()) < 2,
+        "a/n + b sqrt(L*/n) up to logarithms",
+        max(ratio.max(), 1 / ratio.min()) < grid["factor"],
     )
 
 
