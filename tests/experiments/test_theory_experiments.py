@@ -97,6 +97,13 @@ def test_a_false_claim_fails():
     assert "FAIL" in claims_markdown(outcome.claims)
 
 
+def test_a_refuted_claim_is_reported_as_failed_and_surprises_only_when_it_passes():
+    assert Claim("c", "w", "1", "2", False, refuted=True).verdict == "FAIL as stated"
+    assert Claim("c", "w", "1", "2", False, refuted=True).expected_outcome
+    assert not Claim("c", "w", "1", "2", True, refuted=True).expected_outcome
+    assert not Claim("c", "w", "1", "2", False).expected_outcome
+
+
 def test_notes_are_numbered_below_the_table():
     text = claims_markdown([Claim("a|b", "x", "1", "1", True, note="mind this")])
     assert "pass (1)" in text
@@ -133,4 +140,4 @@ def test_an_unknown_experiment_is_named(tmp_path):
 @pytest.mark.slow
 def test_every_quick_claim_holds(tmp_path):
     claims = reproduce_theory(tmp_path, quick=True)
-    assert [claim.claim for claim in claims if not claim.passed] == []
+    assert [claim.claim for claim in claims if not claim.expected_outcome] == []

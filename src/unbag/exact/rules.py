@@ -68,7 +68,7 @@ class EPRM:
 
     References
     ----------
-    yu2014learning; li2024optimistic, equation (1)
+    yu2014learning; li2024optimistic, equation (2)
     """
 
     def per_bag(self, sizes: Array, positives: Array) -> Terms:
@@ -91,7 +91,7 @@ class ProportionSquare:
 
     References
     ----------
-    li2024optimistic, equation (2)
+    li2024optimistic, equation (6)
     """
 
     def per_bag(self, sizes: Array, positives: Array) -> Terms:
@@ -116,7 +116,7 @@ class ProportionLog:
 
     References
     ----------
-    li2024optimistic, Appendix A
+    li2024optimistic, equation (7) and Appendix A
     """
 
     def per_bag(self, sizes: Array, positives: Array) -> Terms:

@@ -239,7 +239,7 @@ def easy_slow_bound(
 
     References
     ----------
-    busafekete2023easy, Theorem 5.2; li2024optimistic, equation (4)
+    busafekete2023easy, Theorem 5.2; li2024optimistic, equation (12)
     """
     _check_sample(n_bags, vc_dimension, confidence)
     complexity = vc_dimension * math.log(bag_size * n_bags + 1)
@@ -291,7 +291,7 @@ def proportion_square_bound(
 
     References
     ----------
-    li2024optimistic, equation (3)
+    li2024optimistic, equation (9)
     """
     _check_sample(n_bags, vc_dimension, confidence)
     require(bias >= 0, f"`bias` is a square and cannot be negative, got {bias!r}.")

@@ -243,6 +243,10 @@ def debiased_excess_certificate(
     --------
     >>> round(debiased_excess_certificate(20_000, 10, n_hypotheses=100), 4)
     0.0379
+
+    References
+    ----------
+    hoeffding1963probability, Section 5b; boucheron2013concentration, Theorem 2.10
     """
     require_probability("best_error", best_error, closed=True)
     budget = _log_budget(n_hypotheses + 1, confidence)
@@ -264,7 +268,7 @@ def easy_offset_range(bag_size: int, prior: float) -> float:
 
     Notes
     -----
-    The paper bounds it by k in the proof of its Lemma 3; the largest value is W <= 2k - 1, which
+    The paper bounds it by k in the proof of its Lemma 1; the largest value is W <= 2k - 1, which
     changes the hidden constant only.
 
     Examples

@@ -40,7 +40,7 @@ def log_covering_number(scale: float, vc_dimension: int, *, lipschitz: float = 1
 
     References
     ----------
-    mendelson2003few, Theorem 2.14; li2024optimistic, Lemmas 6 and 7
+    mendelson2003few, Theorem 2.14; li2024optimistic, Lemmas 4 and 5
     """
     require(scale > 0, f"`scale` must be positive, got {scale!r}.")
     require_whole("vc_dimension", vc_dimension)
@@ -71,7 +71,7 @@ def refined_dudley(log_cover: Callable[[float], float], n_bags: int, *, radius: 
 
     References
     ----------
-    srebro2010optimistic, Lemma A.1; li2024optimistic, Lemma 5
+    srebro2010optimistic, Lemma A.1; li2024optimistic, Lemma 3
     """
     require_whole("n_bags", n_bags)
     require(radius > 0, f"`radius` must be positive, got {radius!r}.")
@@ -131,7 +131,7 @@ def sub_root_vc(
 
     References
     ----------
-    li2024optimistic, Lemma 7
+    li2024optimistic, Lemma 5
     """
     require(n_bags > vc_dimension, f"The lemma needs n > d, got n={n_bags}, d={vc_dimension}.")
     ceiling = lipschitz * n_bags / math.e

@@ -7,6 +7,7 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 __all__ = ["add_line", "new_figure", "save_figure"]
 
@@ -29,8 +30,18 @@ def add_line(axes: Axes, x, y, errors=None, *, label: str, **style) -> None:  # 
     axes.errorbar(x, y, yerr=bars, label=label, marker="o", markersize=3, linewidth=1.2, **style)
 
 
+def _thin_labels(axes: Axes) -> None:
+    """Label only the decades of a logarithmic axis that spans one: minor labels run together."""
+    for axis in (axes.xaxis, axes.yaxis):
+        low, high = sorted(axis.get_view_interval())
+        if axis.get_scale() == "log" and high >= 10 * low:
+            axis.set_minor_formatter(NullFormatter())
+
+
 def save_figure(figure: Figure, stem: Path) -> None:
     """Write PNG and SVG; the SVG is the same at every run."""
+    for axes in figure.axes:
+        _thin_labels(axes)
     with mpl.rc_context({"svg.hashsalt": "unbag", "svg.fonttype": "none"}):
         figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
     figure.savefig(stem.with_suffix(".png"), dpi=110)

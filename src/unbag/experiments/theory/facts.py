@@ -51,7 +51,7 @@ def facts(grid: Grid, progress: Progress) -> Outcome:
     claims = [
         Claim(
             "Debiased loss >= 0; bias <= (k-1)/k square loss; square loss <= k debiased loss",
-            "Lemma 8",
+            "Lemma 6",
             f"{lemma} violations in {grid['n_draws']} random data sets",
             "none",
             lemma == 0,
@@ -65,7 +65,7 @@ def facts(grid: Grid, progress: Progress) -> Outcome:
         ),
         Claim(
             "Second moment of EasyLLP's offset loss <= 8 k^2 L* + 4 k^2 excess",
-            "Lemma 9",
+            "Lemma 7",
             f"largest ratio {moment:.3f} over {grid['n_problems']} random problems",
             "at most 1",
             moment <= 1,
@@ -200,7 +200,7 @@ def certificates(grid: Grid, progress: Progress) -> Outcome:
         )
     ]
     delta = 1 - grid["confidence"]
-    slack = 3 * np.sqrt(delta * (1 - delta) / grid["n_trials"])
+    slack = 3 * np.sqrt(delta * (1 - delta) / grid["agnostic_trials"])
     claims = []
     for name in ("eprm, realizable", "debiased", "easy known"):
         kept = [row for row in rows if row["certificate"] == name]
@@ -226,7 +226,8 @@ def _realizable_certificate(grid: Grid, bag_size: int, progress: Progress) -> Ro
         n_bags, bag_size, n_hypotheses=2 ** (dimension + 1), confidence=grid["confidence"]
     )
     rare = min(1.0, 1.01 * bound * dimension)
-    excess = _excess(grid, symmetric_problem(dimension, rare), EPRM(), n_bags, bag_size)
+    problem = symmetric_problem(dimension, rare)
+    excess = _excess(grid, problem, EPRM(), n_bags, bag_size, grid["n_trials"])
     progress()
     return _certificate_row("eprm, realizable", bag_size, bound, excess)
 
@@ -254,19 +255,19 @@ def _agnostic_certificates(grid: Grid, bag_size: int, progress: Progress) -> lis
     ]
     rows = []
     for name, bound, rule in pairs:
-        excess = _excess(grid, problem, rule, n_bags, bag_size)
+        excess = _excess(grid, problem, rule, n_bags, bag_size, grid["agnostic_trials"])
         progress()
         rows.append(_certificate_row(name, bag_size, bound, excess))
     return rows
 
 
 def _excess(
-    grid: Grid, problem: FiniteProblem, rule: CountRule, n_bags: int, bag_size: int
+    grid: Grid, problem: FiniteProblem, rule: CountRule, n_bags: int, bag_size: int, n_trials: int
 ) -> Array:
     return learned_excess(
         problem,
         {"rule": rule},
-        n_trials=grid["n_trials"],
+        n_trials=n_trials,
         n_bags=n_bags,
         bag_size=bag_size,
         generator=numpy_generator("theory", grid["seed"], "certificates", bag_size, str(rule)),

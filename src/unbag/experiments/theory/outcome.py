@@ -28,6 +28,9 @@ class Claim:
         Whether the outcome lies within the tolerance of the claim.
     note : str
         What a reader should know beyond pass or fail, such as a bound that holds but is loose.
+    refuted : bool
+        The claim is known to be false as stated: it is reported as failed, and only its passing
+        would be a surprise.
     """
 
     claim: str
@@ -36,10 +39,23 @@ class Claim:
     expected: str
     passed: bool
     note: str = ""
+    refuted: bool = False
 
     def __post_init__(self) -> None:
         # Comparisons of numpy numbers give numpy booleans, which JSON does not know.
         object.__setattr__(self, "passed", bool(self.passed))
+
+    @property
+    def expected_outcome(self) -> bool:
+        """Whether the verdict is the known one: pass, or fail for a refuted claim."""
+        return self.passed != self.refuted
+
+    @property
+    def verdict(self) -> str:
+        """Pass or fail, in words."""
+        if self.passed:
+            return "pass"
+        return "FAIL as stated" if self.refuted else "FAIL"
 
 
 @dataclass(frozen=True)

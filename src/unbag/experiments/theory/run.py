@@ -25,6 +25,7 @@ from unbag.experiments.theory.facts import certificates, facts
 from unbag.experiments.theory.matching import proportion_failure
 from unbag.experiments.theory.optimistic import optimistic_rates
 from unbag.experiments.theory.outcome import Claim, Grid, Outcome, Progress
+from unbag.experiments.theory.proofs import proof_steps
 
 __all__ = ["EXPERIMENTS", "claims_markdown", "load_grids", "reproduce_theory"]
 
@@ -38,6 +39,7 @@ EXPERIMENTS: dict[str, Callable[[Grid, Progress], Outcome]] = {
     "agnostic_coordinates": agnostic_coordinates,
     "two_constants": two_constants,
     "facts": facts,
+    "proof_steps": proof_steps,
     "precision": precision,
     "certificates": certificates,
 }
@@ -161,7 +163,7 @@ def claims_markdown(claims: list[Claim]) -> str:
     lines.append("|---|---|---|---|---|")
     notes: list[str] = []
     for claim in claims:
-        verdict = "pass" if claim.passed else "FAIL"
+        verdict = claim.verdict
         if claim.note:
             notes.append(claim.note)
             verdict += f" ({len(notes)})"
