@@ -16,12 +16,7 @@ from unbag.theory.certificates import (
     debiased_risk_certificate,
     easy_excess_certificate,
     easy_offset_range,
-    log_growth_function,
     pairwise_kernel_range,
-    realizable_error_certificate,
-    realizable_sample_size,
-    realizable_vc_error_certificate,
-    realizable_vc_sample_size,
 )
 from unbag.theory.constructions import (
     BagCounts,
@@ -33,6 +28,7 @@ from unbag.theory.constructions import (
     separated_problem,
     shattered_problem,
 )
+from unbag.theory.guarantee import Guarantee
 from unbag.theory.localization import (
     critical_radius,
     critical_radius_vc,
@@ -52,7 +48,14 @@ from unbag.theory.lower_bounds import (
     trivial_realizable_bound,
 )
 from unbag.theory.mismatch import mismatch_bound, mismatch_inverse, mismatch_probability
-from unbag.theory.plan import BagPlan, Guarantee, PlanRow, plan_bags
+from unbag.theory.plan import BagPlan, PlanRow, plan_bags
+from unbag.theory.realizable import (
+    log_growth_function,
+    realizable_error_certificate,
+    realizable_sample_size,
+    realizable_vc_error_certificate,
+    realizable_vc_sample_size,
+)
 from unbag.theory.variance import (
     easy_deviation_realizable,
     labelled_relative_error,

@@ -2,16 +2,17 @@
 
 A shape says how a bound moves with its arguments. It is not a certificate: `constant` stands for a
 number the paper does not give, and logarithms hidden in its O-tilde are written out as
-``log(k n)`` where the proofs have them. Certificates are in :mod:`unbag.theory.certificates`.
+``log(k n)`` where the proofs have them. Certificates are in :mod:`unbag.theory.realizable`
+and :mod:`unbag.theory.certificates`.
 """
 
 from __future__ import annotations
 
 import math
 
-from unbag.theory.certificates import log_growth_function, smallest_sample_size
 from unbag.theory.conditions import require, require_probability, require_whole, warn_unless
 from unbag.theory.mismatch import mismatch_bound
+from unbag.theory.realizable import log_growth_function
 
 __all__ = [
     "bag_class_vc_bound",
@@ -300,21 +301,6 @@ def proportion_square_bound(
     tail = -math.log(1 - confidence)
     rate = bag_size * (fast + bag_size * tail) / n_bags
     return centre + constant * (rate + math.sqrt(centre * bag_size * (fast + tail) / n_bags))
-
-
-def shape_sample_size(error: float, **arguments: float) -> int:
-    """Bags after which :func:`debiased_excess_bound` is at most `error`.
-
-    Examples
-    --------
-    >>> shape_sample_size(0.05, bag_size=10, vc_dimension=3)
-    88127
-    """
-
-    def bound(n_bags: int) -> float:
-        return debiased_excess_bound(n_bags, **arguments)  # type: ignore[arg-type]
-
-    return smallest_sample_size(bound, error)
 
 
 def _complexity(n_bags: int, bag_size: int, vc_dimension: int, confidence: float) -> float:

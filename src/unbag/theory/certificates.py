@@ -1,172 +1,28 @@
-"""Guarantees with every constant written out, for equal bags of i.i.d. instances.
+"""Agnostic guarantees with every constant written out, for equal bags of i.i.d. instances.
 
-The paper's theorems hide constants; these do not. Three facts carry them:
+The paper's theorems hide constants; these do not. Two facts carry them:
 
-* under realizability a wrong hypothesis survives one bag with probability at most 1 - q
-  (:mod:`unbag.theory.mismatch`);
 * the pairwise debiased square loss is a U-statistic whose kernel lies in [0, 2k - 1], so its
   variance is at most (2k - 1) times its mean;
 * the offset EasyLLP loss of two hypotheses lies in [-W, W], W = 1 + 2 (k - 1) max(p, 1 - p).
+
+Those for a class that contains the truth are in :mod:`unbag.theory.realizable`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-
-import numpy as np
-from scipy.special import gammaln, logsumexp
 
 from unbag.theory.conditions import require, require_probability, require_whole
-from unbag.theory.mismatch import mismatch_bound, mismatch_inverse
+from unbag.theory.realizable import log_budget
 
 __all__ = [
     "debiased_excess_certificate",
     "debiased_risk_certificate",
     "easy_excess_certificate",
     "easy_offset_range",
-    "log_growth_function",
     "pairwise_kernel_range",
-    "realizable_error_certificate",
-    "realizable_sample_size",
-    "realizable_vc_error_certificate",
-    "realizable_vc_sample_size",
-    "smallest_sample_size",
 ]
-
-
-def realizable_sample_size(
-    error: float, bag_size: int, *, n_hypotheses: int, confidence: float = 0.95
-) -> int:
-    r"""Bags after which every consistent hypothesis of a finite class has at most this error.
-
-    .. math:: n = \left\lceil \frac{\ln(|F|/\delta)}{-\ln(1 - q)} \right\rceil, \qquad
-              q = \tfrac12 - \tfrac12 (1 - 2\varepsilon)^k
-
-    Notes
-    -----
-    Valid for every k, every eps < 1/2 and any finite class that contains the truth. EPRM, the
-    proportional square loss and the debiased square loss all return consistent hypotheses there.
-
-    Examples
-    --------
-    >>> realizable_sample_size(0.01, 20, n_hypotheses=1000)
-    55
-    >>> realizable_sample_size(0.01, 1, n_hypotheses=1000)
-    986
-    """
-    require(0 < error < 0.5, f"`error` must lie in (0, 1/2), got {error!r}.")
-    budget = _log_budget(n_hypotheses, confidence)
-    return math.ceil(budget / -math.log1p(-float(mismatch_bound(error, bag_size))))
-
-
-def realizable_error_certificate(
-    n_bags: int, bag_size: int, *, n_hypotheses: int, confidence: float = 0.95
-) -> float:
-    r"""Error that no consistent hypothesis of a finite class exceeds.
-
-    :func:`realizable_sample_size` solved for the error:
-
-    .. math:: \varepsilon = q^{-1}\bigl(1 - (\delta/|F|)^{1/n}\bigr)
-
-    It is 1/2, which says nothing, until n passes ``log2(|F| / delta)``.
-
-    Examples
-    --------
-    >>> round(realizable_error_certificate(55, 20, n_hypotheses=1000), 4)
-    0.0099
-    """
-    require_whole("n_bags", n_bags)
-    budget = _log_budget(n_hypotheses, confidence)
-    return mismatch_inverse(-math.expm1(-budget / n_bags), bag_size)
-
-
-def log_growth_function(n_points: int, vc_dimension: int) -> float:
-    r"""Natural log of Sauer's bound :math:`\sum_{i \le d} \binom{m}{i}` on the labelings.
-
-    Examples
-    --------
-    >>> round(float(np.exp(log_growth_function(4, 1))), 6)
-    5.0
-    """
-    if n_points <= vc_dimension:
-        return n_points * math.log(2)
-    chosen = np.arange(vc_dimension + 1)
-    terms = gammaln(n_points + 1) - gammaln(chosen + 1) - gammaln(n_points - chosen + 1)
-    return float(logsumexp(terms))
-
-
-def realizable_vc_error_certificate(
-    n_bags: int, bag_size: int, *, vc_dimension: int, confidence: float = 0.95
-) -> float:
-    r"""Error that no consistent hypothesis of a VC class exceeds.
-
-    By double sampling over the bags, a consistent hypothesis misses a fresh bag with probability at
-    most
-
-    .. math:: \pi = \tfrac{2}{n} \log_2 \frac{2\,\Gamma_F(2nk)}{\delta}, \quad n \pi \ge 8,
-              \qquad \varepsilon = q^{-1}(\pi).
-
-    Notes
-    -----
-    Both inequalities hold with these constants, so this is a certificate; the side condition holds
-    by itself when delta is at most 0.6. The bag class of a class
-    with growth function G has growth at most G(2nk) on 2n bags.
-
-    Examples
-    --------
-    >>> round(realizable_vc_error_certificate(2000, 20, vc_dimension=3), 4)
-    0.0027
-
-    References
-    ----------
-    blumer1989learnability, Theorem A2.1; li2024optimistic, Theorem 1, step 1
-    """
-    require_whole("n_bags", n_bags)
-    require_probability("confidence", confidence)
-    growth = log_growth_function(2 * n_bags * bag_size, vc_dimension)
-    missed = 2 / n_bags * (growth + math.log(2 / (1 - confidence))) / math.log(2)
-    return mismatch_inverse(missed, bag_size)
-
-
-def realizable_vc_sample_size(
-    error: float, bag_size: int, *, vc_dimension: int, confidence: float = 0.95
-) -> int:
-    """Bags after which :func:`realizable_vc_error_certificate` is at most `error`.
-
-    Examples
-    --------
-    >>> realizable_vc_sample_size(0.01, 20, vc_dimension=3)
-    555
-    """
-    require(0 < error < 0.5, f"`error` must lie in (0, 1/2), got {error!r}.")
-    return smallest_sample_size(
-        lambda n_bags: realizable_vc_error_certificate(
-            n_bags, bag_size, vc_dimension=vc_dimension, confidence=confidence
-        ),
-        error,
-    )
-
-
-def smallest_sample_size(
-    bound: Callable[[int], float], error: float, *, largest: int = 2**60
-) -> int:
-    """Smallest number of bags whose falling `bound` is at most `error`, by bisection.
-
-    Examples
-    --------
-    >>> smallest_sample_size(lambda n_bags: 3 / n_bags, 0.01)
-    300
-    """
-    high = 1
-    while bound(high) > error:
-        high *= 2
-        require(high <= largest, f"No number of bags below {largest} brings the bound to {error}.")
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if bound(middle) <= error else (middle, high)
-    return high
 
 
 def pairwise_kernel_range(bag_size: int) -> float:
@@ -205,7 +61,7 @@ def debiased_risk_certificate(
     >>> round(debiased_risk_certificate(0.02, 20_000, bag_size=10), 4)
     0.0418
     """
-    step = _pairwise_budget(n_bags, bag_size, _log_budget(n_hypotheses, confidence)) / 2
+    step = _pairwise_budget(n_bags, bag_size, log_budget(n_hypotheses, confidence)) / 2
     return min(1.0, (math.sqrt(step) + math.sqrt(step + max(estimate, 0.0))) ** 2)
 
 
@@ -249,7 +105,7 @@ def debiased_excess_certificate(
     hoeffding1963probability, Section 5b; boucheron2013concentration, Theorem 2.10
     """
     require_probability("best_error", best_error, closed=True)
-    budget = _log_budget(n_hypotheses + 1, confidence)
+    budget = log_budget(n_hypotheses + 1, confidence)
     step = _pairwise_budget(n_bags, bag_size, budget)
     scale = pairwise_kernel_range(bag_size)
     bounds = {
@@ -309,7 +165,7 @@ def easy_excess_certificate(
     require_whole("n_bags", n_bags)
     require_probability("best_error", best_error, closed=True)
     width = easy_offset_range(bag_size, prior)
-    rate = _log_budget(n_hypotheses, confidence) / n_bags
+    rate = log_budget(n_hypotheses, confidence) / n_bags
     offset = (width + 1) * rate / 3 + 2 * best_error
     bounds = {
         "hoeffding": 2 * width * math.sqrt(rate / 2),
@@ -332,9 +188,3 @@ def _choose(bounds: dict[str, float], inequality: str) -> float:
 def _pairwise_budget(n_bags: int, bag_size: int, budget: float) -> float:
     require_whole("n_bags", n_bags, least=2)
     return pairwise_kernel_range(bag_size) * budget / (n_bags // 2)
-
-
-def _log_budget(n_hypotheses: int, confidence: float) -> float:
-    require_whole("n_hypotheses", n_hypotheses)
-    require_probability("confidence", confidence)
-    return math.log(n_hypotheses / (1 - confidence))
