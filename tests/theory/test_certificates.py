@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.signal import convolve2d
 
 from unbag.errors import ConditionError
 from unbag.exact import EPRM, DebiasedSquare, EasyLLP, bag_loss
@@ -13,9 +14,11 @@ from unbag.theory import (
     debiased_excess_certificate,
     debiased_risk_certificate,
     easy_excess_certificate,
+    easy_offset_deviation,
     easy_offset_range,
     log_growth_function,
     mismatch_bound,
+    pairwise_kernel_deviation,
     pairwise_kernel_range,
     realizable_error_certificate,
     realizable_sample_size,
@@ -72,18 +75,67 @@ def test_offset_range_is_exact(bag_size, prior):
     assert np.abs(factor).max() == pytest.approx(easy_offset_range(bag_size, prior))
 
 
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(st.floats(0, 1), st.floats(0, 1), st.integers(1, 30))
+def test_kernel_deviation_is_never_above_its_bound(error, share, bag_size):
+    """The kernel's exact law, from the law of one bag's signed sum of errors."""
+    signs = np.array([error * share, 1 - error, error * (1 - share)])
+    law = np.ones(1)
+    for _ in range(bag_size):
+        law = np.convolve(law, signs)
+    gaps = np.arange(-bag_size, bag_size + 1) / bag_size
+    first, second = np.meshgrid(gaps, gaps)
+    kernel = bag_size / 2 * (first**2 + second**2) - (bag_size - 1) * first * second
+    mean = law @ kernel @ law
+    variance = max(0.0, law @ kernel**2 @ law - mean**2)
+    assert mean == pytest.approx(error, abs=1e-9)
+    assert math.sqrt(variance) <= pairwise_kernel_deviation(error, bag_size) + 1e-6
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(
+    st.lists(st.floats(0, 1), min_size=6, max_size=6).filter(lambda w: sum(w) > 0.1),
+    st.integers(1, 8),
+)
+def test_easy_deviation_is_never_above_its_bound(weights, bag_size):
+    """Any joint law of a label and a disagreement, summed exactly over a bag."""
+    joint = np.array(weights).reshape(2, 3) / sum(weights)
+    law = np.ones((1, 1))
+    for _ in range(bag_size):
+        law = convolve2d(law, joint)
+    prior, apart = float(joint[1].sum()), float(joint[:, [0, 2]].sum())
+    positives = np.arange(bag_size + 1)[:, None]
+    gap = np.arange(-bag_size, bag_size + 1)[None, :] / bag_size
+    offset = (2 * (positives - bag_size * prior) + 2 * prior - 1) * gap
+    moment = float(np.sum(law * offset**2))
+    bound = easy_offset_deviation(min(apart, 1.0), bag_size, prior=min(prior, 1.0))
+    assert math.sqrt(moment) <= bound + 1e-9
+
+
+def test_the_deviation_check_rejects_a_bound_without_its_main_term():
+    """Bags of one: half of the variance of the labels is left."""
+    assert math.sqrt(0.5 * 0.1 * 0.9) > 0.1 * math.sqrt(2)
+
+
 @pytest.mark.parametrize("best_error", [0.0, 0.05, 0.4])
 def test_bernstein_solves_its_inequality(best_error):
     n, k, size = 50_000, 10, 100
     excess = debiased_excess_certificate(n, k, n_hypotheses=size, best_error=best_error)
-    step = (2 * k - 1) * math.log((size + 1) / 0.05) / (n // 2)
-    risk = best_error + excess
-    right = best_error + math.sqrt(2 * step * best_error) + step / 3
-    assert risk - math.sqrt(2 * step * risk) == pytest.approx(right)
+    rate = math.log((size + 1) / 0.05) / (n // 2)
+    risk, root = best_error + excess, math.sqrt(2 * rate)
+    left = risk - pairwise_kernel_deviation(risk, k) * root - risk * rate / 3
+    right = best_error + pairwise_kernel_deviation(best_error, k) * root + (2 * k - 1) * rate / 3
+    assert left == pytest.approx(right)
     easy = easy_excess_certificate(n, k, n_hypotheses=size, best_error=best_error, prior=0.5)
-    width, rate = 10.0, math.log(size / 0.05) / n
-    noise = math.sqrt(2 * width**2 * (2 * best_error + easy) * rate)
-    assert easy == pytest.approx(noise + (width + 1) * rate / 3)
+    rate = math.log(size / 0.05) / n
+    noise = easy_offset_deviation(2 * best_error + easy, k, prior=0.5) * math.sqrt(2 * rate)
+    assert easy == pytest.approx(noise + (10.0 + 1) * rate / 3)
+
+
+def test_the_slow_term_does_not_grow_with_the_bag_size():
+    n, options = 10**9, {"n_hypotheses": 100, "best_error": 0.1}
+    small, large = (debiased_excess_certificate(n, k, **options) for k in (10, 100))
+    assert large < small
 
 
 def test_bernstein_wins_at_small_best_error_and_best_takes_it():

@@ -15,7 +15,9 @@ from unbag.theory.certificates import (
     debiased_excess_certificate,
     debiased_risk_certificate,
     easy_excess_certificate,
+    easy_offset_deviation,
     easy_offset_range,
+    pairwise_kernel_deviation,
     pairwise_kernel_range,
 )
 from unbag.theory.constructions import (
@@ -83,6 +85,7 @@ __all__ = [
     "debiased_risk_certificate",
     "easy_deviation_realizable",
     "easy_excess_certificate",
+    "easy_offset_deviation",
     "easy_offset_range",
     "easy_optimistic_bound",
     "easy_slow_bound",
@@ -101,6 +104,7 @@ __all__ = [
     "mismatch_inverse",
     "mismatch_probability",
     "one_point_problem",
+    "pairwise_kernel_deviation",
     "pairwise_kernel_range",
     "pairwise_relative_error",
     "plan_bags",

@@ -71,7 +71,7 @@ class Guarantee:
     def source(self) -> str:
         """Which inequality answers."""
         if self._realizable:
-            return "a wrong hypothesis survives a bag with probability at most 1 - q"
+            return "the probability q that a wrong hypothesis misses a bag"
         if self.vc_dimension is not None:
             return f"the paper's bound with its hidden constant set to {self.constant:g}"
         return "Bernstein's or Hoeffding's inequality with exact ranges"
