@@ -27,7 +27,7 @@ from .reference import (
 )
 
 every_rule = pytest.mark.parametrize("name", RULES)
-many = settings(max_examples=250, deadline=None, derandomize=True)
+many = settings(max_examples=150, deadline=None, derandomize=True)
 
 
 def shares(sizes, positives):
