@@ -132,6 +132,16 @@ def test_the_same_seed_gives_the_same_files(tmp_path):
         assert first == second
 
 
+def test_the_table_keeps_experiments_of_the_same_seed_only(tmp_path):
+    first = reproduce_theory(tmp_path, quick=True, only=["eprm_blindness"])
+    second = reproduce_theory(tmp_path, quick=True, only=["facts"])
+    assert len((tmp_path / "claims.md").read_text().split("\n\n")[0].splitlines()) == 2 + len(
+        first + second
+    )
+    third = reproduce_theory(tmp_path, quick=True, only=["eprm_blindness"], seed=5)
+    assert len(json.loads((tmp_path / "claims.json").read_text())["claims"]) == len(third)
+
+
 def test_an_unknown_experiment_is_named(tmp_path):
     with pytest.raises(ConditionError, match="alchemy"):
         reproduce_theory(tmp_path, only=["alchemy"])

@@ -122,7 +122,7 @@ def _success_claims(rows: list[Row], log_rows: list[Row], grid: Grid) -> list[Cl
         Claim(
             "EasyLLP succeeds on the same data",
             "Section 4",
-            f"P(wrong) at most {easy[worst]:.4f} with {grid['n_bags']} bags, at k = {worst}",
+            f"P(wrong) at most {easy[worst]:.4f} with {grid['n_bags']} bags",
             "consistent, at a rate that worsens with k",
             easy[worst] < 0.1,
             "Its noise grows with the bag size: with 200 bags of "

@@ -77,7 +77,8 @@ def reproduce_theory(
     quick : bool
         The small grid, under a minute.
     only : iterable of str, optional
-        Names out of :data:`EXPERIMENTS`; all by default.
+        Names out of :data:`EXPERIMENTS`; all by default. The table keeps what `out` already holds
+        of the other experiments, if it came from the same grid and seed.
     seed : int, optional
         Another seed than the declared one.
     console : rich.console.Console, optional
@@ -134,19 +135,26 @@ def _short(value: Any) -> Any:
 def _write_claims(
     outcomes: list[Outcome], grids: dict[str, Grid], folder: Path, quick: bool
 ) -> None:
-    claims = [claim for outcome in outcomes for claim in outcome.claims]
-    (folder / "claims.md").write_text(claims_markdown(claims) + "\n", encoding="utf-8")
-    record = {
-        "grid": "quick" if quick else "full",
-        "seed": next(iter(grids.values()))["seed"],
-        "claims": [
-            {"experiment": outcome.name, **vars(claim)}
-            for outcome in outcomes
-            for claim in outcome.claims
-        ],
-    }
-    text = json.dumps(record, indent=1, ensure_ascii=False)
+    """Write the table; claims of experiments not run now are kept from the same grid and seed."""
+    head = {"grid": "quick" if quick else "full", "seed": next(iter(grids.values()))["seed"]}
+    kept = _earlier_claims(folder / "claims.json", head)
+    kept |= {outcome.name: [vars(claim) for claim in outcome.claims] for outcome in outcomes}
+    listed = [{"experiment": name, **claim} for name in EXPERIMENTS for claim in kept.get(name, [])]
+    text = json.dumps({**head, "claims": listed}, indent=1, ensure_ascii=False)
     (folder / "claims.json").write_text(text + "\n", encoding="utf-8")
+    claims = [Claim(**claim) for name in EXPERIMENTS for claim in kept.get(name, [])]
+    (folder / "claims.md").write_text(claims_markdown(claims) + "\n", encoding="utf-8")
+
+
+def _earlier_claims(path: Path, head: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    if not path.exists():
+        return {}
+    record = json.loads(path.read_text(encoding="utf-8"))
+    found: dict[str, list[dict[str, Any]]] = {}
+    if {key: record.get(key) for key in head} == head:
+        for claim in record["claims"]:
+            found.setdefault(claim.pop("experiment"), []).append(claim)
+    return found
 
 
 def claims_markdown(claims: list[Claim]) -> str:
