@@ -185,7 +185,7 @@ def _draw_mismatch(rows: list[Row], grid: Grid) -> Figure:
         axes.plot(errors, [row["bound"] for row in kept], ":", color=line.get_color())
     axes.set(xlabel="error of the hypothesis", ylabel="P(bag missed), least over sign mixtures")
     axes.set_title("exact (line) and the bound q (dotted)")
-    axes.legend(fontsize="small")
+    axes.legend(fontsize="x-small", loc="lower right", ncols=2)
     return figure
 
 
@@ -292,7 +292,8 @@ def _draw_certificates(rows: list[Row], grid: Grid) -> Figure:
         kept = [row for row in rows if row["certificate"] == name]
         sizes = [row["bag_size"] for row in kept]
         add_line(axes, sizes, [row["bound"] for row in kept], label=f"{name}: certified")
-        axes.plot(sizes, [row["largest"] for row in kept], ":", label=f"{name}: largest seen")
+        seen = [row["largest"] or np.nan for row in kept]
+        axes.plot(sizes, seen, "x", markersize=4, label=f"{name}: largest seen")
     axes.set(xscale="log", yscale="log", xlabel="bag size k", ylabel="excess error")
     axes.set_title(f"{grid['n_bags']} bags (realizable), {grid['agnostic_bags']} (agnostic)")
     axes.legend(fontsize="x-small")
