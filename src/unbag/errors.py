@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "BagDataError",
     "BagDataWarning",
+    "ConditionError",
     "ConditionWarning",
     "DatasetError",
     "MissingDataError",
@@ -35,6 +36,10 @@ class MissingDataError(DatasetError, FileNotFoundError):
 
 class StoreError(UnbagError, RuntimeError):
     """Rows of an experiment cannot be read or written."""
+
+
+class ConditionError(UnbagError, ValueError):
+    """A formula or a minimiser was asked about something it has no meaning for."""
 
 
 class UnbagWarning(UserWarning):

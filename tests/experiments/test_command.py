@@ -1,15 +1,11 @@
 """`unbag reproduce`, from small files in the real format to a table."""
 
 import pytest
-import typer
 from small_files import write_mnist
 from typer.testing import CliRunner
 
-from unbag.cli.reproduce import reproduce
+from unbag.cli import reproductions as app
 from unbag.experiments.store import Store
-
-app = typer.Typer()
-app.command()(reproduce)
 
 PART = ["--rows", "linear", "--ks", "10", "--rules", "pairwise,pm.sq", "--epochs", "2"]
 

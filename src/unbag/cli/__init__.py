@@ -8,7 +8,9 @@ import typer
 from rich.console import Console
 
 from unbag.cli.demo import demo
-from unbag.cli.reproduce import reproduce
+from unbag.cli.plan import plan
+from unbag.cli.reproduce import What, merge, reproduce
+from unbag.cli.reproduce_theory import theory
 from unbag.errors import UnbagError
 
 __all__ = ["app", "main"]
@@ -19,15 +21,17 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-
-
-@app.callback()
-def _root() -> None:
-    """Learn a classifier for single instances from the average labels of bags."""
-
-
-for command in (demo, reproduce):
+for command in (demo, plan):
     app.command()(command)
+
+reproductions = typer.Typer(
+    help="The paper's tables, figures and claims, each from one command.", no_args_is_help=True
+)
+app.add_typer(reproductions, name="reproduce")
+for what in What:
+    reproductions.command(what.value)(reproduce)
+for command in (theory, merge):
+    reproductions.command()(command)
 
 
 def main() -> None:

@@ -12,17 +12,16 @@ from rich.console import Console
 
 from unbag.errors import UnbagError
 
-__all__ = ["What", "reproduce"]
+__all__ = ["What", "merge", "reproduce"]
 
 
 class What(StrEnum):
-    """What to reproduce, or what to do with rows that are there."""
+    """What to reproduce; "render" makes tables and figures from rows alone."""
 
     MNIST = "mnist"
     CIFAR = "cifar"
     FIGURES = "figures"
     ALL = "all"
-    MERGE = "merge"
     RENDER = "render"
 
 
@@ -42,8 +41,7 @@ _GRIDS = {
 
 
 def reproduce(
-    what: Annotated[What, typer.Argument(help="A table, the figures, or merge or render rows.")],
-    files: Annotated[list[Path] | None, typer.Argument(help="Stores to merge.")] = None,
+    context: typer.Context,
     *,
     rows: Annotated[str, typer.Option(help="Models, such as linear,mlp100.")] = "",
     rules: Annotated[str, typer.Option(help="Rules, by label or name.")] = "",
@@ -55,9 +53,9 @@ def reproduce(
         bool, typer.Option(help="In lean, confirm the label-free winner too.")
     ] = True,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    precision: Annotated[str, typer.Option(help="float32 or bfloat16.")] = "float32",
+    precision: Annotated[str, typer.Option(help="float32, tf32 or bfloat16.")] = "float32",
     compile_models: Annotated[
-        bool, typer.Option("--compile", help="Compile models trained alone.")
+        bool, typer.Option("--compile", help="Compile optimizer and CNNs.")
     ] = False,
     stack: Annotated[int | None, typer.Option(help="Trials trained at once.")] = None,
     data: Annotated[Path | None, typer.Option(help="Folder that holds the data files.")] = None,
@@ -72,6 +70,7 @@ def reproduce(
     Prints the plan first. Killed or out of time, the same command with --resume goes on.
     """
     begun = time.monotonic()
+    what = What(str(context.info_name))
     from unbag.experiments.request import Request, render_request, run_request
 
     console = Console(stderr=True)
@@ -89,9 +88,7 @@ def reproduce(
         out=out,
     )
     try:
-        if what is What.MERGE:
-            _merge(store, files or [], console)
-        elif what is What.RENDER:
+        if what is What.RENDER:
             render_request(request, console, typer.echo)
         else:
             run_request(request, console, typer.echo)
@@ -100,12 +97,16 @@ def reproduce(
         raise typer.Exit(1) from None
 
 
-def _merge(store: Path, files: list[Path], console: Console) -> None:
+def merge(
+    files: Annotated[list[Path], typer.Argument(help="Stores whose rows are added.")],
+    store: Annotated[Path, typer.Option(help="Where rows are kept.")] = Path("results/rows.sqlite"),
+) -> None:
+    """Add the rows of other stores, such as one that came back from another machine."""
     from unbag.experiments.store import Store
 
     with Store(store) as rows:
         for file in files:
-            console.print(f"{file}: {rows.merge(file)} new rows", highlight=False)
+            typer.echo(f"{file}: {rows.merge(file)} new rows")
         rows.compact()
 
 

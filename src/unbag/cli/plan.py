@@ -1,0 +1,88 @@
+"""``unbag plan``: how many bags, of which size, for which error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from unbag.errors import ConditionError
+from unbag.theory import BagPlan, plan_bags
+
+__all__ = ["plan"]
+
+Number = float | None
+Whole = int | None
+
+
+def plan(
+    error: Annotated[Number, typer.Option(help="Excess error wanted.")] = None,
+    bag_size: Annotated[Whole, typer.Option(help="Instances per bag.")] = None,
+    n_bags: Annotated[Whole, typer.Option("--bags", help="Bags at hand.")] = None,
+    n_instances: Annotated[
+        Whole, typer.Option("--instances", help="Instances at hand, the bag size being free.")
+    ] = None,
+    n_hypotheses: Annotated[
+        Whole, typer.Option("--hypotheses", help="Size of a finite class.")
+    ] = None,
+    vc_dimension: Annotated[Whole, typer.Option("--vc", help="VC dimension of the class.")] = None,
+    best_error: Annotated[
+        float, typer.Option(help="Error of the best hypothesis; 0: the truth is in the class.")
+    ] = 0.0,
+    confidence: Annotated[float, typer.Option(help="Probability that the answer holds.")] = 0.95,
+    rule: Annotated[
+        str, typer.Option(help="debiased_square, easy_square, eprm or proportion_square.")
+    ] = "debiased_square",
+    prior: Annotated[Number, typer.Option(help="P(y = 1), for easy_square.")] = None,
+    constant: Annotated[
+        float, typer.Option(help="The unknown constant where only a shape is known.")
+    ] = 1.0,
+    plot: Annotated[Path | None, typer.Option(help="Also draw the plan into this file.")] = None,
+) -> None:
+    """Say how many bags are needed, which bag size is best, or which error to expect.
+
+    Give --error and --bag-size for the number of bags; --bags and --bag-size for the error;
+    --instances for the bag size. The class is --hypotheses or --vc.
+    """
+    options: dict[str, Any] = {
+        "n_bags": n_bags,
+        "n_instances": n_instances,
+        "n_hypotheses": n_hypotheses,
+        "vc_dimension": vc_dimension,
+        "best_error": best_error,
+        "confidence": confidence,
+        "rule": rule,
+        "prior": prior,
+        "constant": constant,
+    }
+    try:
+        found = plan_bags(error, bag_size, **options)
+    except ConditionError as refusal:
+        raise typer.BadParameter(str(refusal)) from None
+    show_plan(found, Console())
+    if plot is not None:
+        save_plot(found, plot)
+
+
+def show_plan(found: BagPlan, console: Console) -> None:
+    """Write the answer and its table."""
+    table = Table("bag size", "bags", "instances", "excess error", box=None)
+    for row in found.table:
+        style = "bold" if row == found.answer else None
+        cells = (row.bag_size, row.n_bags, row.n_instances, f"{row.error:.3g}")
+        table.add_row(*(str(cell) for cell in cells), style=style)
+    console.print(table)
+    console.print(found.sentence(), highlight=False)
+
+
+def save_plot(found: BagPlan, path: Path) -> None:
+    """Draw the plan; the ending of the name chooses the format."""
+    # Imported here because only --plot needs it, and it takes a second.
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    found.plot(figure.subplots())
+    figure.savefig(path)

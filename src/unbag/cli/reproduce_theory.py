@@ -1,0 +1,45 @@
+"""``unbag reproduce theory``: every claim of the paper, checked by simulation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from unbag.errors import ConditionError
+
+__all__ = ["theory"]
+
+
+def theory(
+    out: Annotated[Path, typer.Option(help="Folder for the table, rows and figures.")] = Path(
+        "results/theory"
+    ),
+    quick: Annotated[bool, typer.Option(help="The small grid, under a minute.")] = False,
+    only: Annotated[list[str] | None, typer.Option(help="Run this experiment only.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Another seed than the declared one.")] = None,
+) -> None:
+    """Check every claim of the paper and end with a table: claim, measured, paper, pass or fail.
+
+    The exit status is 1 when a claim fails, those known to be false as stated apart.
+    """
+    # Imported here because it brings matplotlib, which the other commands do not need.
+    from unbag.experiments.theory import reproduce_theory
+
+    console = Console()
+    try:
+        claims = reproduce_theory(out, quick=quick, only=only or None, seed=seed, console=console)
+    except ConditionError as refusal:
+        raise typer.BadParameter(str(refusal)) from None
+    table = Table("claim", "where", "measured", "the paper says", "verdict", show_lines=True)
+    for claim in claims:
+        colour = "green" if claim.expected_outcome else "red"
+        verdict = f"[{colour}]{claim.verdict}[/]"
+        table.add_row(claim.claim, claim.where, claim.measured, claim.expected, verdict)
+    console.print(table)
+    console.print(f"Table, rows and figures are in {out}.", highlight=False)
+    if not all(claim.expected_outcome for claim in claims):
+        raise typer.Exit(1)

@@ -1,0 +1,53 @@
+"""The conditions of the theorems, checked: nonsense is an error, out of range is a warning."""
+
+from __future__ import annotations
+
+import warnings
+
+from unbag.errors import ConditionError, ConditionWarning
+
+__all__ = ["require", "require_class", "require_probability", "require_whole", "warn_unless"]
+
+
+def require(holds: bool, message: str) -> None:
+    """Raise :class:`~unbag.errors.ConditionError` unless a condition holds.
+
+    Examples
+    --------
+    >>> require(2 > 1, "never said")
+    >>> require(1 > 2, "one is not above two")
+    Traceback (most recent call last):
+    ...
+    unbag.errors.ConditionError: one is not above two
+    """
+    if not holds:
+        raise ConditionError(message)
+
+
+def require_probability(name: str, value: float, *, closed: bool = False) -> None:
+    """Require a number in (0, 1), or in [0, 1] when `closed`."""
+    inside = 0 <= value <= 1 if closed else 0 < value < 1
+    interval = "[0, 1]" if closed else "(0, 1)"
+    require(inside, f"`{name}` must lie in {interval}, got {value!r}.")
+
+
+def require_whole(name: str, value: float, *, least: int = 1) -> None:
+    """Require a whole number of at least `least`."""
+    whole = value == int(value) and value >= least
+    require(whole, f"`{name}` must be a whole number of at least {least}, got {value!r}.")
+
+
+def require_class(n_hypotheses: int | None, vc_dimension: int | None) -> None:
+    """Require exactly one description of the class: its size or its VC dimension."""
+    given = (n_hypotheses is not None) + (vc_dimension is not None)
+    require(given == 1, "Say how rich the class is: `n_hypotheses` or `vc_dimension`, not both.")
+    if n_hypotheses is not None:
+        require_whole("n_hypotheses", n_hypotheses)
+    if vc_dimension is not None:
+        require_whole("vc_dimension", vc_dimension)
+
+
+def warn_unless(holds: bool, message: str, *, stacklevel: int = 3) -> None:
+    """Warn with :class:`~unbag.errors.ConditionWarning` unless a theorem's condition holds."""
+    if not holds:
+        warnings.warn(message, ConditionWarning, stacklevel=stacklevel)
