@@ -15,7 +15,9 @@ def call(tmp_path):
     write_mnist(tmp_path / "data" / "mnist", n_train=400, n_test=100)
 
     def invoke(*arguments, store="rows.sqlite", data="data"):
-        places = ["--store", str(tmp_path / store), "--data", str(tmp_path / data)]
+        places = ["--store", str(tmp_path / store)]
+        if arguments[0] != "merge":
+            places += ["--data", str(tmp_path / data)]
         return CliRunner().invoke(app, [*arguments, *places])
 
     return invoke
@@ -63,7 +65,7 @@ def test_no_time_means_no_rows_and_no_error(call, tmp_path):
 def test_rows_from_elsewhere_are_merged_and_rendered(call, tmp_path):
     call("mnist", *PART, "--seeds", "1", store="elsewhere.sqlite")
     result = call("merge", str(tmp_path / "elsewhere.sqlite"))
-    assert "10 new rows" in result.stderr
+    assert "10 new rows" in result.stdout
     rendered = call("render", *PART)
     assert rendered.exit_code == 0
     assert "| 10 | Linear |" in rendered.stdout

@@ -10,8 +10,6 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from unbag.errors import UnbagError
-
 __all__ = ["What", "merge", "reproduce"]
 
 
@@ -23,6 +21,17 @@ class What(StrEnum):
     FIGURES = "figures"
     ALL = "all"
     RENDER = "render"
+
+    @property
+    def summary(self) -> str:
+        """One line for the list of commands."""
+        return {
+            What.MNIST: "Table 1: MNIST, odd against even.",
+            What.CIFAR: "Table 2: CIFAR-10, animal against machine.",
+            What.FIGURES: "Figures 1 to 3.",
+            What.ALL: "Both tables and all figures.",
+            What.RENDER: "Tables and figures from rows alone; trains nothing.",
+        }[self]
 
 
 class ProtocolName(StrEnum):
@@ -87,14 +96,10 @@ def reproduce(
         plan_only=plan,
         out=out,
     )
-    try:
-        if what is What.RENDER:
-            render_request(request, console, typer.echo)
-        else:
-            run_request(request, console, typer.echo)
-    except UnbagError as error:
-        console.print(f"unbag reproduce: {error}", style="red", highlight=False, soft_wrap=True)
-        raise typer.Exit(1) from None
+    if what is What.RENDER:
+        render_request(request, console, typer.echo)
+    else:
+        run_request(request, console, typer.echo)
 
 
 def merge(
