@@ -223,6 +223,15 @@ def _noise_kurtosis(
     return float(np.clip(noisiness @ excess / (noisiness @ noisiness), 0, 6))
 
 
+def fitted_noise_kurtosis(scores: Array, bags: Bags) -> float:
+    """Excess kurtosis of the noise in the proportions, estimated from the residuals of scores."""
+    residuals = bags.mean(scores) - bags.proportions.reshape(bags.n_bags, -1)
+    sizes, noise = bags.sizes.astype(float), noise_of(bags)
+    law = ResidualLaw(n_outputs=residuals.shape[1])
+    fit = fit_variance(residuals, sizes, noise, law=law, weights="size")
+    return _noise_kurtosis(law, fit, residuals, sizes, noise)
+
+
 def noise_of(bags: Bags) -> Array:
     """Noise variance of each bag's proportion; zeros when they are exact."""
     return np.zeros(bags.n_bags) if bags.noise_variance is None else bags.noise_variance
