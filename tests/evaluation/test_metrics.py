@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn import metrics
-from worlds import make_world, unequal_sizes
 
 from unbag.evaluation.calibration import calibration_curve, calibration_error, roc_curve
 from unbag.evaluation.confusion import DECISION_METRICS, decision_interval, estimate_errors
@@ -13,6 +12,7 @@ from unbag.evaluation.curves import SCORE_METRICS
 from unbag.evaluation.evaluate import score_metric
 from unbag.evaluation.functionals import Positives, fit_positives
 from unbag.evaluation.influence import Spread, studentised_interval
+from unbag.evaluation.simulation import make_world, unequal_sizes
 
 
 def exact_positives(world):
@@ -23,7 +23,7 @@ def exact_positives(world):
     masses = world.shares * world.chances
     weights = np.full(n_bags, 1 / n_bags)
     # Variance zero: labels have no sampling error to correct for.
-    return Positives(table, masses, world.chances, 0.0, np.zeros(n_bags), weights, 0.5, 2)
+    return Positives(table, masses, world.chances, 0.0, np.zeros(n_bags), weights, weights, 0.5)
 
 
 def truths(world):
@@ -34,13 +34,6 @@ def truths(world):
         "average_precision": metrics.average_precision_score,
     }
     return {name: f(labels, scores, sample_weight=weights) for name, f in named.items()}
-
-
-def shares_of_errors(world):
-    hard = world.scores > 0.5
-    false_positives = (world.shares * (1 - world.chances))[hard].sum()
-    false_negatives = (world.shares * world.chances)[~hard].sum()
-    return false_positives, false_negatives, world.shares[hard].sum()
 
 
 @pytest.mark.parametrize("error", [0.02, 0.3])
@@ -55,7 +48,7 @@ def test_decision_metrics_agree_with_scikit_learn():
     world = make_world(0.1)
     labels, scores, weights = world.labelled()
     hard = scores > 0.5
-    found = {name: f(*shares_of_errors(world)) for name, f in DECISION_METRICS.items()}
+    found = {name: f(*world.errors()) for name, f in DECISION_METRICS.items()}
     balanced = metrics.balanced_accuracy_score(labels, hard, sample_weight=weights)
     assert found["balanced_error"] == pytest.approx(1 - balanced)
     for name, score in [
@@ -125,7 +118,7 @@ def test_intervals_of_scores_cover(rng, bag_size, n_bags, error, noise, unequal)
 @pytest.mark.parametrize(("bag_size", "n_bags", "error", "noise"), CELLS)
 def test_intervals_of_decisions_cover(rng, bag_size, n_bags, error, noise):
     world = make_world(error)
-    truth = {name: f(*shares_of_errors(world)) for name, f in DECISION_METRICS.items()}
+    truth = {name: f(*world.errors()) for name, f in DECISION_METRICS.items()}
     sizes = np.full(n_bags, bag_size)
     found = coverage(lambda: decision_estimates(world, rng, sizes, noise), truth, 120)
     for name, share in found.items():

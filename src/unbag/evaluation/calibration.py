@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from unbag.evaluation.functionals import Positives
 from unbag.evaluation.influence import mass_covariance, spread_of, studentised_interval
@@ -134,20 +135,36 @@ def calibration_error(
     table = positives.table
     gaps = members @ (positives.masses - table.shares * table.scores)
     covariance = np.stack(
-        [members @ mass_covariance(positives, m, -m * table.scores) for m in members]
+        [
+            members @ mass_covariance(positives, m, -m * table.scores, offset=table.scores)
+            for m in members
+        ]
     )
-    errors = _draws(covariance, table.n_bags - positives.n_fitted - 1)
+    deviations = np.sqrt(np.maximum(np.diag(covariance), 1e-18))
+    errors = _draws(covariance, positives.freedom)
     total = np.abs(gaps).sum()
-    shape = gaps / max(total, 1e-12)
+    # A gap that looks small may be as large as its error: spread evenly, the same sum is likelier
+    # to come from a larger calibration error, and the upper end allows for that.
+    spread = stats.foldnorm.mean(np.abs(gaps) / deviations, scale=deviations)
+    tail = (1 - confidence) / 2
+    low, _ = _error_at(total, np.abs(gaps), gaps, errors, 1 - tail)
+    value, deviation = _error_at(total, np.abs(gaps), gaps, errors, 0.5)
+    high, _ = _error_at(total, spread, gaps, errors, tail)
+    return value, deviation, low, high
+
+
+def _error_at(
+    total: float, sizes: Array, gaps: Array, errors: Array, probability: float
+) -> tuple[float, float]:
+    """Error at which `total` is that quantile of the noisy sum, and the sum's deviation there."""
+    shape = np.where(gaps < 0, -1, 1) * sizes / max(sizes.sum(), 1e-12)
     truths = np.concatenate([[0.0], total * np.geomspace(0.02, 4, 60)])
     sums = np.abs(truths[:, None, None] * shape + errors).sum(axis=2)
-    tail = (1 - confidence) / 2
-    low, value, high = (
-        float(np.interp(total, np.maximum.accumulate(q), truths)) if total > q[0] else 0.0
-        for q in np.quantile(sums, [1 - tail, 0.5, tail], axis=1)
-    )
-    deviation = float(sums[np.searchsorted(truths, value)].std())
-    return value, deviation, low, high
+    quantiles = np.quantile(sums, probability, axis=1)
+    found = 0.0
+    if total > quantiles[0]:
+        found = float(np.interp(total, np.maximum.accumulate(quantiles), truths))
+    return found, float(sums[np.searchsorted(truths, found)].std())
 
 
 def _draws(covariance: Array, freedom: float) -> Array:
@@ -156,4 +173,4 @@ def _draws(covariance: Array, freedom: float) -> Array:
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     root = vectors * np.sqrt(np.maximum(values, 0))
     normal = rng.standard_normal((N_DRAWS, len(values))) @ root.T
-    return normal / np.sqrt(rng.chisquare(max(freedom, 1), (N_DRAWS, 1)) / max(freedom, 1))
+    return normal / np.sqrt(rng.chisquare(freedom, (N_DRAWS, 1)) / freedom)

@@ -118,7 +118,8 @@ def decision_interval(
     floor = np.maximum(estimate, 0.5 / errors.sizes.sum())
     floor[2] = np.clip(floor[2], floor[0] + 1e-9, 1 - 1e-9)
     deviation, _, direction = _law(metric, errors, floor[:, None])
-    steps = deviation[0] * np.linspace(-20, 20, 201)
+    # From -20 to 20 deviations, densest in the middle.
+    steps = deviation[0] * np.sinh(np.linspace(-3.7, 3.7, 61))
     path = _inside(estimate[:, None] + direction * steps)
     truths = metric(*path)
     rising = np.concatenate([[True], np.diff(np.maximum.accumulate(truths)) > 0])
@@ -168,12 +169,11 @@ def _cumulants(errors: Errors, parameters: Array) -> tuple[Array, Array]:
     """Second cumulants of variance, mean and share chosen; third ones of the first two."""
     sizes, noise, sums = errors.kinds
     k2, k3, k4, k5, k6 = _bag_cumulants(parameters, sizes, noise, errors.noise_kurtosis)
-    n_bags, n_instances = len(errors.sizes), errors.sizes.sum()
+    n_instances = errors.sizes.sum()
     fp, fn, chosen = parameters
     gap, risk = fp - fn, fp + fn
-    lost = n_bags / (n_bags - 1)
     second = np.empty((3, 3, parameters.shape[1]))
-    second[0, 0] = (sizes**2 * (2 * k2**2 + k4)) @ sums[0] * lost
+    second[0, 0] = (sizes**2 * (2 * k2**2 + k4)) @ sums[0]
     second[0, 1] = second[1, 0] = (sizes * k3) @ sums[1]
     second[1, 1] = k2 @ sums[2]
     second[1, 2] = second[2, 1] = (fp - gap * chosen) / n_instances

@@ -20,6 +20,8 @@ from unbag.bags import Bags
 __all__ = ["Positives", "ScoreTable", "fit_positives", "score_table"]
 
 Array = NDArray[Any]
+# The control is a linear function of score and decision.
+N_SLOPES = 2
 
 
 @dataclass(frozen=True)
@@ -96,13 +98,12 @@ class Positives:
         Prediction :math:`c` of the label by a linear function of score and decision.
     variance : float
         Variance :math:`V` of an instance's residual :math:`e = y - c`.
-    residuals, weights : array of shape (n_bags,)
-        Residual of each bag and its weight in averages of products; the weights add up to one.
+    residuals, weights, square_weights : array of shape (n_bags,)
+        Residual of each bag, its weight in averages of products of the residual with something
+        else, and its weight in `variance`; the weights add up to one.
     mix : float
         Share :math:`\eta` given to what the residual variance, rather than the regression, says
         about the variance that `control` explains.
-    n_fitted : int
-        Number of coefficients fitted to the bags.
     """
 
     table: ScoreTable
@@ -111,13 +112,18 @@ class Positives:
     variance: float
     residuals: Array
     weights: Array
+    square_weights: Array
     mix: float
-    n_fitted: int
 
     @cached_property
     def chances(self) -> Array:
         """Working probability of a positive at each score; only spreads depend on it."""
         return working_chances(self.table, self.masses, self.control)
+
+    @property
+    def freedom(self) -> int:
+        """Bags less the coefficients fitted to them."""
+        return max(self.table.n_bags - N_SLOPES - 1, 1)
 
     @cached_property
     def prior(self) -> float:
@@ -148,10 +154,10 @@ def fit_positives(table: ScoreTable) -> Positives:
     for _ in range(2 if table.noise.any() else 1):
         precision = 1 / (variance / table.sizes + table.noise)
         control, residuals = _regression(table, basis, precision)
-        found = _residual_variance(table, residuals, precision, basis.shape[1])
+        found = _residual_variance(table, residuals, _square_weights(table, precision))
         # No residual at all stands for less than one error.
         variance = max(found, 0.1 / table.n_instances)
-    return _assemble(table, control, residuals, precision, found, basis.shape[1])
+    return _assemble(table, control, residuals, precision, found)
 
 
 def _regression(table: ScoreTable, basis: Array, precision: Array) -> tuple[Array, Array]:
@@ -167,14 +173,20 @@ def _regression(table: ScoreTable, basis: Array, precision: Array) -> tuple[Arra
     return control, table.proportions - table.bag_mean(control)
 
 
-def _residual_variance(
-    table: ScoreTable, residuals: Array, precision: Array, n_slopes: int
-) -> float:
-    # Each bag's k z^2 - k s is an estimate; those of larger spread, k / precision, count less.
-    spread = table.sizes / precision
-    weights = spread**-2.0 / (spread**-2.0).sum()
-    lost = table.n_bags / max(table.n_bags - n_slopes - 1, 1)
-    return float(weights @ (table.sizes * (residuals**2 * lost - table.noise)))
+def _square_weights(table: ScoreTable, precision: Array) -> Array:
+    """Weights of the squared residuals: k z^2 has the standard deviation k / precision."""
+    weights = (precision / table.sizes) ** 2
+    return weights / weights.sum()
+
+
+def _residual_variance(table: ScoreTable, residuals: Array, weights: Array) -> float:
+    squares = table.sizes * (residuals**2 * _lost(table.n_bags) - table.noise)
+    return float(weights @ squares)
+
+
+def _lost(n_bags: int) -> float:
+    """What fitting an intercept and the slopes takes from sums of squares."""
+    return n_bags / max(n_bags - N_SLOPES - 1, 1)
 
 
 def _assemble(
@@ -183,25 +195,24 @@ def _assemble(
     residuals: Array,
     precision: Array,
     found: float,
-    n_slopes: int,
 ) -> Positives:
     variance = max(found, 0.1 / table.n_instances)
     weights = precision / table.sizes
-    lost = table.n_bags / max(table.n_bags - n_slopes - 1, 1)
     weights = weights / weights.sum()
     prior = table.average(control)
     explained = table.average((control - prior) ** 2)
     pair_noise = weights @ (variance * (1 - 1 / table.sizes) + table.sizes * table.noise)
     # Fitting slopes to noise makes the control vary more than it should.
-    explained = max(explained - n_slopes * pair_noise * (weights @ weights), 1e-12)
+    explained = max(explained - N_SLOPES * pair_noise * (weights @ weights), 1e-12)
     mix = explained / (explained + pair_noise / 2) if pair_noise > 0 else 0.0
     missing = prior * (1 - prior) - explained - found
     stretch = float(np.clip(1 + mix * missing / (2 * explained), 0.5, 2))
     control = prior + stretch * (control - prior)
-    shared = lost * weights * table.sizes * residuals
+    shared = _lost(table.n_bags) * weights * table.sizes * residuals
     correction = _adjoint(table, shared)
     masses = table.shares * control + correction
-    return Positives(table, masses, control, variance, residuals, weights, mix, n_slopes)
+    squares = _square_weights(table, precision)
+    return Positives(table, masses, control, variance, residuals, weights, squares, mix)
 
 
 def _adjoint(table: ScoreTable, bag_values: Array) -> Array:

@@ -89,18 +89,29 @@ def _combined(
     factor = linear - half * residual
     variance, third = _pair_cumulants(positives, linear, half, noise_kurtosis)
     weights, sizes = positives.weights, table.sizes
-    variance += law.mean(instance**2) * float(weights**2 @ (1 / sizes))
+    # Averages weight all instances alike, products within a bag weight them as the bag.
+    own = residual * factor
+    own = own - law.mean(own)
+    variance += law.mean(instance**2) / table.n_instances
+    variance += law.mean(own**2) * float(weights**2 @ (1 / sizes) - 1 / table.n_instances)
     variance += table.average(gradient) ** 2 * float(table.noise @ (sizes / sizes.sum()) ** 2)
-    third += law.mean(instance**3) * float(weights**3 @ sizes**-2.0)
-    covariance = law.mean(residual * factor)
+    third += law.mean(instance**3) / table.n_instances**2
+    third += law.mean(own**3) * float(weights**3 @ sizes**-2.0 - table.n_instances**-2.0)
+    third += _mixed_third(positives, law, residual, factor, instance)
+    return Spread(float(np.sqrt(variance)), float(third / variance**1.5), positives.freedom)
+
+
+def _mixed_third(
+    positives: Positives, law: _Law, residual: Array, factor: Array, instance: Array
+) -> float:
+    """Third cumulant of twice the products of two instances and once an instance's own part."""
+    weights, sizes = positives.weights, positives.table.sizes
     mixed = (
         law.mean(residual**2 * instance) * law.mean(factor**2)
-        + 2 * covariance * law.mean(residual * factor * instance)
+        + 2 * law.mean(residual * factor) * law.mean(residual * factor * instance)
         + positives.variance * law.mean(factor**2 * instance)
     )
-    third += 3 * mixed * float(weights**3 @ ((1 - 1 / sizes) / sizes))
-    freedom = max(table.n_bags - positives.n_fitted - 1, 1)
-    return Spread(float(np.sqrt(variance)), float(third / variance**1.5), freedom)
+    return 3 * mixed * float(weights**3 @ ((1 - 1 / sizes) / sizes))
 
 
 def _pair_cumulants(
@@ -116,20 +127,22 @@ def _pair_cumulants(
     )
     square = 2 * positives.variance**2 * pairs + 4 * positives.variance * added
     square = square + (2 + noise_kurtosis) * added**2
-    per_bag = scale * linear_square + half**2 * square + leftover**2 * pairs
-    covariance = leftover - half * (positives.variance + added)
-    factor_square = linear_square + half**2 * (positives.variance + added)
-    third = 2 * covariance * (3 * (positives.variance + added) * factor_square + covariance**2)
+    full = positives.variance + added
     # Noise with heavier tails than the normal: its square has third cumulant 8 + 12 K4 + K6.
     tails = 12 * noise_kurtosis + 30 * (noise_kurtosis / 3) ** 2
-    third = third - half**3 * tails * added**3
-    lost = table.n_bags / max(table.n_bags - positives.n_fitted - 1, 1)
-    weights = positives.weights
-    return float(weights**2 @ per_bag) * lost, float(weights**3 @ (third * pairs))
+    cube = 8 * full**3 + tails * added**3
+    w, v = positives.weights, positives.square_weights
+    variance = w**2 @ (scale * linear_square + leftover**2 * pairs) + half**2 * (v**2 @ square)
+    third = w**3 @ (pairs * 2 * leftover * (3 * full * linear_square + leftover**2))
+    third -= (w**2 * v) @ (pairs * 6 * half * full**2 * linear_square)
+    third -= v**3 @ (pairs * half**3 * cube)
+    return float(variance) * table.n_bags / positives.freedom, float(third)
 
 
-def mass_covariance(positives: Positives, gradient: Array, share_gradient: Array) -> Array:
-    """Covariance of the mass of positives at each score with a metric of these gradients."""
+def mass_covariance(
+    positives: Positives, gradient: Array, share_gradient: Array, *, offset: Any = 0.0
+) -> Array:
+    """Covariance of the mass of ``y - offset`` at each score with a metric of these gradients."""
     table, chances = positives.table, positives.chances
     centred = gradient - table.average(gradient)
     control = positives.control - table.average(positives.control)
@@ -140,8 +153,10 @@ def mass_covariance(positives: Positives, gradient: Array, share_gradient: Array
     pairs = positives.variance * (1 - 1 / table.sizes) + table.sizes * table.noise
     paired = (positives.weights**2 @ pairs) * (centred - (1 - along) * slope * control)
     mean = table.average(chances * gradient + share_gradient)
-    single = chances * (gradient + share_gradient - mean) / table.n_instances
-    return table.shares * (paired + single)
+    single = chances * (1 - offset) * (gradient + share_gradient - mean)
+    single = single - (1 - chances) * offset * (share_gradient - mean)
+    lost = table.n_bags / positives.freedom
+    return table.shares * (lost * paired + single / table.n_instances)
 
 
 def studentised_interval(

@@ -175,8 +175,7 @@ def law_of_estimate(
     kinds, where = np.unique(np.stack([sizes, noise]), axis=1, return_inverse=True)
     where = where.reshape(-1)
     spread, third = square_cumulants(law, risks, *kinds)
-    # Subtracting the mean costs one bag.
-    variance = spread @ np.bincount(where, fit.weights**2) * len(sizes) / (len(sizes) - 1)
+    variance = spread @ np.bincount(where, fit.weights**2)
     squared_mean = risks * (1 - law.variance)
     of_mean = np.outer(risks * law.variance, fit.shares**2 @ (1 / sizes)) + fit.shares**2 @ noise
     variance = variance + 4 * squared_mean * of_mean[:, 0] + 2 * of_mean[:, 0] ** 2
@@ -201,10 +200,10 @@ def fitted_law(
 
 
 def _square_trace(fit: Fit, residuals: Array, sizes: Array, noise: Array) -> float:
-    centred = residuals - fit.mean
-    covariance = (centred * (fit.weights * sizes)[:, None]).T @ centred
-    covariance -= np.eye(len(covariance)) * (fit.weights @ (sizes * noise))
-    n_effective = 1 / (fit.weights @ fit.weights) - 1
+    centred, weights = residuals - fit.mean, fit.weights / fit.weights.sum()
+    covariance = (centred * (weights * sizes)[:, None]).T @ centred
+    covariance -= np.eye(len(covariance)) * (weights @ (sizes * noise))
+    n_effective = 1 / (weights @ weights) - 1
     total = np.trace(covariance)
     # A sample covariance's squared trace is too large by about tr(M)^2 / n.
     square = (covariance**2).sum() / max(total**2, 1e-300) - 1 / n_effective
@@ -285,22 +284,24 @@ def hard_law(bags: Bags) -> ResidualLaw:
     return ResidualLaw(n_outputs=bags.n_outputs)
 
 
-def soft_law(scores: Array, task: str) -> ResidualLaw:
+def soft_law(scores: Array, task: str, *, shares: Array | None = None) -> ResidualLaw:
     """Shape of a score's residual, as if the scores were calibrated.
 
-    Only ratios of moments are taken from that assumption; the risk itself scales them.
+    Only ratios of moments are taken from that assumption; the risk itself scales them. `shares`
+    are weights of the scores, if not all alike.
     """
+    shares = np.full(len(scores), 1 / len(scores)) if shares is None else shares
     if task == "multiclass":
         squares = (scores**2).sum(axis=1, keepdims=True) - 2 * scores + 1
-        second, fourth, sixth = ((scores * squares**m).sum(axis=1).mean() for m in (1, 2, 3))
+        second, fourth, sixth = (shares @ (scores * squares**m).sum(axis=1) for m in (1, 2, 3))
     else:
         chance = scores * (1 - scores)
         second, fourth, sixth = (
-            (chance * (scores ** (m - 1) + (1 - scores) ** (m - 1))).sum(axis=1).mean()
+            shares @ (chance * (scores ** (m - 1) + (1 - scores) ** (m - 1))).sum(axis=1)
             for m in (2, 4, 6)
         )
         # Independent labels: the square of the sum holds a product of every two labels too.
-        fourth += (chance.sum(axis=1) ** 2 - (chance**2).sum(axis=1)).mean()
+        fourth += shares @ (chance.sum(axis=1) ** 2 - (chance**2).sum(axis=1))
     if second == 0:
         return ResidualLaw(n_outputs=scores.shape[1])
     return ResidualLaw(fourth=fourth / second, sixth=sixth / second, n_outputs=scores.shape[1])

@@ -28,7 +28,8 @@ class Fit:
     mean : array of shape (n_outputs,)
         Mean residual.
     weights, shares : array of shape (n_bags,)
-        Weight of each bag in the variance and in the mean; both add up to one.
+        Weight with which the square of each bag's residual varies the estimate, and with which the
+        residual itself varies the mean.
     """
 
     risk: float
@@ -64,7 +65,9 @@ def weighted_fit(
     from_noise = (weights * sizes) @ ((1 - 2 * shares) * noise + shares**2 @ noise)
     variance = float(spread - n_outputs * from_noise) / per_variance
     in_mean = variance * (shares**2 @ (1 / sizes)) + n_outputs * (shares**2 @ noise)
-    return Fit(float(variance + mean @ mean - in_mean), variance, mean, weights, shares)
+    # Subtracting the mean shrinks each square's variance by 1 - v_i, and its expectation as above.
+    effective = weights * np.sqrt(1 - shares) / per_variance
+    return Fit(float(variance + mean @ mean - in_mean), variance, mean, effective, shares)
 
 
 def optimal_weights(
