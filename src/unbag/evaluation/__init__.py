@@ -1,15 +1,26 @@
 """Risk and metrics from bags, with intervals; checks of the bags; selection without labels."""
 
+from unbag.evaluation.comparison import Comparison, compare_models, compare_scores
 from unbag.evaluation.evaluate import evaluate, evaluate_bags
+from unbag.evaluation.flip import FlipCheck, check_flip, repair_flip
+from unbag.evaluation.privacy import PrivacyNoise, privacy_noise
 from unbag.evaluation.results import Estimate, Evaluation
 from unbag.evaluation.risk import RiskEstimate, estimate_risk, pairwise_value
 
 __all__ = [
+    "Comparison",
     "Estimate",
     "Evaluation",
+    "FlipCheck",
+    "PrivacyNoise",
     "RiskEstimate",
+    "check_flip",
+    "compare_models",
+    "compare_scores",
     "estimate_risk",
     "evaluate",
     "evaluate_bags",
     "pairwise_value",
+    "privacy_noise",
+    "repair_flip",
 ]
