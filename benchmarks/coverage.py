@@ -19,7 +19,7 @@ import numpy as np
 from sklearn import metrics
 
 from unbag.evaluation.calibration import calibration_error
-from unbag.evaluation.confusion import DECISION_METRICS, decision_interval, estimate_errors
+from unbag.evaluation.confusion import DECISION_METRICS, decision_intervals, estimate_errors
 from unbag.evaluation.curves import SCORE_METRICS, Gradient
 from unbag.evaluation.evaluate import score_metric
 from unbag.evaluation.functionals import ScoreTable, fit_positives
@@ -61,8 +61,8 @@ def estimates(world: World, table: ScoreTable) -> dict[str, tuple[float, float, 
     """Value and interval of every metric from one data set."""
     kurtosis = LAPLACE_KURTOSIS if table.noise.any() else 0.0
     errors = estimate_errors(table, noise_kurtosis=kurtosis)
-    found = {name: decision_interval(f, errors) for name, f in DECISION_METRICS.items()}
-    found = {name: (value, low, high) for name, (value, _, low, high) in found.items()}
+    intervals = decision_intervals(errors)
+    found = {name: (value, low, high) for name, (value, _, low, high) in intervals.items()}
     found |= _risks(table, kurtosis)
     positives = fit_positives(table)
     gradients = {name: f(positives) for name, f in SCORE_METRICS.items()}

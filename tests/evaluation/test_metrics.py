@@ -7,7 +7,7 @@ import pytest
 from sklearn import metrics
 
 from unbag.evaluation.calibration import calibration_curve, calibration_error, roc_curve
-from unbag.evaluation.confusion import DECISION_METRICS, decision_interval, estimate_errors
+from unbag.evaluation.confusion import DECISION_METRICS, decision_intervals, estimate_errors
 from unbag.evaluation.curves import SCORE_METRICS
 from unbag.evaluation.evaluate import score_metric
 from unbag.evaluation.functionals import Positives, fit_positives
@@ -79,7 +79,7 @@ def test_gradients_are_derivatives(name, rng):
 
 def decision_estimates(world, rng, sizes, noise):
     errors = estimate_errors(world.draw(rng, sizes, noise=noise), noise_kurtosis=3.0)
-    return {n: decision_interval(f, errors) for n, f in DECISION_METRICS.items()}
+    return decision_intervals(errors)
 
 
 def score_estimates(world, rng, sizes, noise):

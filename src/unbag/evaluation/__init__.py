@@ -1,5 +1,6 @@
 """Risk and metrics from bags, with intervals; checks of the bags; selection without labels."""
 
+from unbag.evaluation.checks import BagReport, Finding, check_bags, check_made_bags
 from unbag.evaluation.comparison import Comparison, compare_models, compare_scores
 from unbag.evaluation.evaluate import evaluate, evaluate_bags
 from unbag.evaluation.flip import FlipCheck, check_flip, repair_flip
@@ -8,13 +9,17 @@ from unbag.evaluation.results import Estimate, Evaluation
 from unbag.evaluation.risk import RiskEstimate, estimate_risk, pairwise_value
 
 __all__ = [
+    "BagReport",
     "Comparison",
     "Estimate",
     "Evaluation",
+    "Finding",
     "FlipCheck",
     "PrivacyNoise",
     "RiskEstimate",
+    "check_bags",
     "check_flip",
+    "check_made_bags",
     "compare_models",
     "compare_scores",
     "estimate_risk",

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from unbag.evaluation.functionals import ScoreTable
 from unbag.evaluation.intervals import ResidualLaw, invert_law
-from unbag.evaluation.weighting import Fit, fit_variance
+from unbag.evaluation.weighting import Fit, fit_variance, group_bags
 
-__all__ = ["DECISION_METRICS", "Errors", "decision_interval", "estimate_errors"]
+__all__ = ["DECISION_METRICS", "Errors", "decision_intervals", "estimate_errors"]
 
 Array = NDArray[Any]
 Metric = Callable[[Any, Any, Any], Any]
@@ -73,9 +73,7 @@ class Errors:
 
         Column (a, b) of the last is the sum of ``weights**a * shares**b``, a + b from 2 to 3.
         """
-        pairs = np.stack([self.sizes, self.noise])
-        (sizes, noise), where = np.unique(pairs, axis=1, return_inverse=True)
-        where = where.reshape(-1)
+        sizes, noise, where = group_bags(self.sizes, self.noise)
         powers = [(2, 0), (1, 1), (0, 2), (3, 0), (2, 1), (1, 2), (0, 3)]
         w, v = self.fit.weights, self.fit.shares
         sums = [np.bincount(where, w**a * v**b) for a, b in powers]
@@ -99,37 +97,55 @@ def estimate_errors(table: ScoreTable, *, noise_kurtosis: float = 0.0) -> Errors
     )
 
 
-def decision_interval(
-    metric: Metric, errors: Errors, *, confidence: float = 0.95
-) -> tuple[float, float, float, float]:
-    r"""Estimate a metric of the confusion matrix, with standard error and interval.
+def decision_intervals(
+    errors: Errors, *, metrics: dict[str, Metric] | None = None, confidence: float = 0.95
+) -> dict[str, tuple[float, float, float, float]]:
+    r"""Estimate metrics of the confusion matrix, with standard errors and intervals.
 
-    The law of the estimate is known for every value of the three parameters. It is inverted along
+    The law of an estimate is known for every value of the three parameters. It is inverted along
     the line on which the parameters move as their errors covary with the metric's, which is the
     direction in which the metric is hardest to tell.
 
     Returns
     -------
-    value, standard_error, low, high : float
+    dict of (value, standard_error, low, high), by metric
     """
+    metrics = DECISION_METRICS if metrics is None else metrics
     estimate = np.array([errors.false_positives, errors.false_negatives, errors.chosen])
-    value = float(metric(*estimate))
     # Less than one error seen does not mean that there is no spread.
     floor = np.maximum(estimate, 0.5 / errors.sizes.sum())
     floor[2] = np.clip(floor[2], floor[0] + 1e-9, 1 - 1e-9)
-    deviation, _, direction = _law(metric, errors, floor[:, None])
+    shared = _cumulants(errors, floor[:, None])
+    starts = {name: _law(metric, floor[:, None], shared) for name, metric in metrics.items()}
     # From -20 to 20 deviations, densest in the middle.
-    steps = deviation[0] * np.sinh(np.linspace(-3.7, 3.7, 61))
-    path = _inside(estimate[:, None] + direction * steps)
+    steps = np.sinh(np.linspace(-3.7, 3.7, 61))
+    paths = np.concatenate(
+        [estimate[:, None] + way * (sd * steps) for sd, _, way in starts.values()], axis=1
+    )
+    paths = _inside(paths)
+    second, third = _cumulants(errors, paths)
+    found = {}
+    for number, (name, metric) in enumerate(metrics.items()):
+        part = slice(number * len(steps), (number + 1) * len(steps))
+        value = float(metric(*estimate))
+        law = paths[:, part], (second[:, :, part], third[:, part])
+        low, high = _inverted(metric, value, *law, confidence=confidence)
+        found[name] = value, float(starts[name][0][0]), low, high
+    return found
+
+
+def _inverted(
+    metric: Metric, value: float, path: Array, cumulants: tuple[Array, Array], *, confidence: float
+) -> tuple[float, float]:
     truths = metric(*path)
+    deviation, skewness, _ = _law(metric, path, cumulants)
     rising = np.concatenate([[True], np.diff(np.maximum.accumulate(truths)) > 0])
-    path, truths = path[:, rising], truths[rising]
-    deviations, skewness, _ = _law(metric, errors, path)
+    law = truths[rising], deviation[rising], skewness[rising]
     tail = (1 - confidence) / 2
-    ends = [
-        invert_law(value, truths, deviations, skewness, probability=q) for q in (1 - tail, tail)
-    ]
-    return value, float(deviation[0]), ends[0], ends[1]
+    return (
+        invert_law(value, *law, probability=1 - tail),
+        invert_law(value, *law, probability=tail),
+    )
 
 
 def _inside(parameters: Array) -> Array:
@@ -139,11 +155,13 @@ def _inside(parameters: Array) -> Array:
     return np.stack([np.clip(fp, 0, chosen), np.clip(fn, 0, 1 - chosen), chosen])
 
 
-def _law(metric: Metric, errors: Errors, parameters: Array) -> tuple[Array, Array, Array]:
+def _law(
+    metric: Metric, parameters: Array, cumulants: tuple[Array, Array]
+) -> tuple[Array, Array, Array]:
     """Deviation, skewness and direction of a metric's estimate, for each column of parameters."""
     gradient = _gradient(metric, parameters)
     by_variance, by_mean = gradient[:2]
-    second, third = _cumulants(errors, parameters)
+    second, third = cumulants
     covariances = np.einsum("abt,bt->at", second, gradient)
     variance = np.maximum((gradient * covariances).sum(axis=0), 1e-30)
     cubes = np.stack(

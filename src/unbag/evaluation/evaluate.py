@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from unbag.bags import Bags, bags_of
 from unbag.errors import BagDataError
 from unbag.evaluation import calibration
-from unbag.evaluation.confusion import DECISION_METRICS, decision_interval, estimate_errors
+from unbag.evaluation.confusion import decision_intervals, estimate_errors
 from unbag.evaluation.curves import SCORE_METRICS, Gradient
 from unbag.evaluation.functionals import Positives, fit_positives, score_table
 from unbag.evaluation.influence import Spread, mass_covariance, spread_of, studentised_interval
@@ -180,10 +180,11 @@ def _one_output(
     proportions = bags.proportions.reshape(bags.n_bags, -1)[:, output]
     table = score_table(scores, bags, proportions, noise_of(bags))
     errors = estimate_errors(table, noise_kurtosis=settings.noise_kurtosis)
-    found = {}
-    for name, metric in DECISION_METRICS.items():
-        value, error, low, high = decision_interval(metric, errors, confidence=settings.confidence)
-        found[name] = Estimate(value, low, high, error)
+    intervals = decision_intervals(errors, confidence=settings.confidence)
+    found = {
+        name: Estimate(value, low, high, error)
+        for name, (value, error, low, high) in intervals.items()
+    }
     cells = np.array([_ends(found.pop(name)) for name in CELLS]).T.reshape(3, 2, 2)
     positives = fit_positives(table)
     for name, gradient_of in SCORE_METRICS.items():

@@ -236,7 +236,18 @@ def working_chances(table: ScoreTable, masses: Array, control: Array) -> Array:
         chances = special.expit(design @ coefficients)
         gap = targets - tests.T @ (table.shares * chances)
         slope = (tests * (table.shares * chances * (1 - chances))[:, None]).T @ design
-        step = np.linalg.lstsq(slope + 1e-9 * np.eye(2), gap, rcond=None)[0]
-        coefficients = coefficients + np.clip(step, -1, 1)
+        step = np.clip(_solved(slope, gap), -1, 1)
+        coefficients = coefficients + step
         coefficients[1] = np.clip(coefficients[1], 0.0, 10.0)
+        if np.abs(step).max() < 1e-3:
+            break
     return np.clip(special.expit(design @ coefficients), 1e-4, 1 - 1e-4)
+
+
+def _solved(matrix: Array, target: Array) -> Array:
+    """Solve two equations; where they are all but one, leave the second unknown alone."""
+    (a, b), (c, d) = matrix
+    determinant = a * d - b * c
+    if abs(determinant) <= 1e-9 * (abs(a * d) + abs(b * c)) + 1e-300:
+        return np.array([target[0] / max(a, 1e-12), 0.0])
+    return np.array([d * target[0] - b * target[1], a * target[1] - c * target[0]]) / determinant

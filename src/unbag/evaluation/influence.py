@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from unbag.evaluation.functionals import Positives
 from unbag.evaluation.intervals import pearson_quantile
@@ -170,7 +170,7 @@ def studentised_interval(
     """
     tail = (1 - confidence) / 2
     skewness, curvature = np.clip([spread.skewness, spread.curvature], -1.5, 1.5)
-    widening = stats.t.ppf(1 - tail, spread.freedom) / stats.norm.ppf(1 - tail)
+    widening = special.stdtrit(spread.freedom, 1 - tail) / special.ndtri(1 - tail)
     widening *= np.sqrt(1 + skewness**2)
     shift = skewness / 2 + curvature
     quantiles = pearson_quantile(np.array([tail, 1 - tail]), 2 * skewness + 3 * curvature)

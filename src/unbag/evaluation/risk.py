@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from unbag.bags import Bags
 from unbag.errors import BagDataError
 from unbag.evaluation.intervals import ResidualLaw, invert_law, square_cumulants
-from unbag.evaluation.weighting import Fit, fit_variance, weighted_fit
+from unbag.evaluation.weighting import Fit, fit_variance, group_bags, weighted_fit
 
 __all__ = ["RiskEstimate", "estimate_risk", "pairwise_value"]
 
@@ -172,8 +172,7 @@ def law_of_estimate(
     law: ResidualLaw, fit: Fit, risks: Array, sizes: Array, noise: Array
 ) -> tuple[Array, Array]:
     """Standard deviation and skewness of the estimate, for each risk."""
-    kinds, where = np.unique(np.stack([sizes, noise]), axis=1, return_inverse=True)
-    where = where.reshape(-1)
+    *kinds, where = group_bags(sizes, noise)
     spread, third = square_cumulants(law, risks, *kinds)
     variance = spread @ np.bincount(where, fit.weights**2)
     squared_mean = risks * (1 - law.variance)
