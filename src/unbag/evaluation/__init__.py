@@ -7,9 +7,17 @@ from unbag.evaluation.flip import FlipCheck, check_flip, repair_flip
 from unbag.evaluation.privacy import PrivacyNoise, privacy_noise
 from unbag.evaluation.results import Estimate, Evaluation
 from unbag.evaluation.risk import RiskEstimate, estimate_risk, pairwise_value
+from unbag.evaluation.selection import (
+    Candidate,
+    Search,
+    bag_scorer,
+    cross_fit_risk,
+    search_trials,
+)
 
 __all__ = [
     "BagReport",
+    "Candidate",
     "Comparison",
     "Estimate",
     "Evaluation",
@@ -17,15 +25,19 @@ __all__ = [
     "FlipCheck",
     "PrivacyNoise",
     "RiskEstimate",
+    "Search",
+    "bag_scorer",
     "check_bags",
     "check_flip",
     "check_made_bags",
     "compare_models",
     "compare_scores",
+    "cross_fit_risk",
     "estimate_risk",
     "evaluate",
     "evaluate_bags",
     "pairwise_value",
     "privacy_noise",
     "repair_flip",
+    "search_trials",
 ]
