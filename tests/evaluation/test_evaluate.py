@@ -111,6 +111,22 @@ def test_prints_exports_and_plots(binary, scores):
         assert draw(axes) is axes
 
 
+@pytest.mark.parametrize("prior", [0.0, 1.0, 0.5])
+@pytest.mark.parametrize("score", [0.0, 0.3, 0.7, 1.0])
+def test_metrics_that_are_not_defined_say_so(rng, prior, score):
+    labels = (rng.random(200) < prior).astype(float)
+    ids = np.repeat(np.arange(20), 10)
+    y = np.repeat(labels.reshape(20, 10).mean(axis=1), 10)
+    found = evaluate(np.full(200, score), np.zeros((200, 1)), y, bags=ids)
+    assert (
+        found["error"].low - 1e-6 <= np.mean((score > 0.5) != labels) <= found["error"].high + 1e-6
+    )
+    if score < 0.5:
+        assert np.isnan(found["precision"].value) and "not defined" in str(found)
+    if labels.min() == labels.max():
+        assert np.isnan(found["auc"].value)
+
+
 def multiclass_data(rng, n_instances=6000, bag_size=15):
     logits = 2 * rng.normal(size=(n_instances, 3))
     chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)

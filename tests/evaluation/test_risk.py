@@ -163,8 +163,8 @@ def test_a_perfect_classifier_still_has_a_width():
     hard = np.tile([1.0, 0.0, 1.0, 0.0, 0.0], 20)
     found = estimate_risk(hard, bags)
     assert found.value == 0 and found.low == 0
-    # None wrong of 100 would give 0.03 by the rule of three.
-    assert 0.015 < found.high < 0.06
+    # None wrong of 100 gives 0.03 by the rule of three.
+    assert found.high == pytest.approx(0.03, abs=0.001)
 
 
 def test_a_negative_estimate_is_reported_as_it_is():

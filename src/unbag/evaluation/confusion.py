@@ -109,6 +109,7 @@ def decision_intervals(
     Returns
     -------
     dict of (value, standard_error, low, high), by metric
+        NaN where a metric is not defined, as precision is when nothing is predicted positive.
     """
     metrics = DECISION_METRICS if metrics is None else metrics
     estimate = np.array([errors.false_positives, errors.false_negatives, errors.chosen])
@@ -128,6 +129,9 @@ def decision_intervals(
     for number, (name, metric) in enumerate(metrics.items()):
         part = slice(number * len(steps), (number + 1) * len(steps))
         value = float(metric(*estimate))
+        if not np.isfinite(value):
+            found[name] = (np.nan,) * 4
+            continue
         law = paths[:, part], (second[:, :, part], third[:, part])
         low, high = _inverted(metric, value, *law, confidence=confidence)
         found[name] = value, float(starts[name][0][0]), low, high

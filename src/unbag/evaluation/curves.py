@@ -42,11 +42,11 @@ def auc(positives: Positives) -> Gradient:
 
     .. math:: \mathrm{AUC} = \frac{E[y F(f)] - p^2 / 2}{p (1 - p)},
 
-    where :math:`F` is the mid-distribution function of all scores.
+    where :math:`F` is the mid-distribution function of all scores. NaN if there is one class only.
     """
     shares, masses, prior = positives.table.shares, positives.masses, positives.prior
     below = np.cumsum(shares) - shares / 2
-    scale = prior * (1 - prior)
+    scale = prior * (1 - prior) if 1e-9 < prior < 1 - 1e-9 else np.nan
     value = (masses @ below - prior**2 / 2) / scale
     by_positives = (below - prior - value * (1 - 2 * prior)) / scale
     # An instance raises the rank of every positive above it.

@@ -127,7 +127,9 @@ def evaluate_bags(
         noise_kurtosis = fitted_noise_kurtosis(values, bags)
     settings = _Settings(confidence, noise_kurtosis, n_bins)
     shared = _risks(values, bags, settings)
-    outputs = [_one_output(values[:, i], bags, i, settings) for i in range(values.shape[1])]
+    # A metric that is not defined, as AUC without a positive, is NaN and says so in the table.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        outputs = [_one_output(values[:, i], bags, i, settings) for i in range(values.shape[1])]
     estimates = _merged(shared, [found for found, *_ in outputs], bags.task)
     cells = np.stack([c for _, c, *_ in outputs], axis=1)
     if bags.task == "multiclass":

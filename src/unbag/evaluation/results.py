@@ -43,7 +43,7 @@ class Estimate:
     @property
     def outside(self) -> bool:
         """Whether the estimate lies outside the metric's natural range."""
-        return not self.lowest - 1e-9 <= self.value <= self.highest + 1e-9
+        return self.value < self.lowest - 1e-9 or self.value > self.highest + 1e-9
 
     def __str__(self) -> str:
         text = f"{self.value:.4f} ({self.low:.4f} to {self.high:.4f})"
@@ -166,6 +166,8 @@ class Evaluation:
 
 
 def _note(found: Estimate) -> str:
+    if np.isnan(found.value):
+        return "not defined"
     return f"outside {found.lowest:g} to {found.highest:g}" if found.outside else ""
 
 

@@ -163,6 +163,9 @@ def risk_from_residuals(
     tail = (1 - confidence) / 2
     low = invert_law(fit.risk, risks, deviation, skewness, probability=1 - tail)
     high = invert_law(fit.risk, risks, deviation, skewness, probability=tail)
+    if not residuals.any() and not noise.any():
+        # The rule of three: no error in N instances has chance 5 % at a risk of 3 / N.
+        high = max(high, -np.log(1 - confidence) / sizes.sum())
     # Bags without any residual have no spread of their own, but they do have an interval.
     error = float(np.interp(fit.risk, risks, deviation)) or high / 2
     return RiskEstimate(fit.risk, low, high, error, len(sizes), confidence)
