@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression
 import unbag.evaluation
 from unbag.bags import Bags, BagTarget
 from unbag.errors import BagDataError
-from unbag.evaluation import Evaluation, evaluate, evaluate_bags
-from unbag.evaluation.multiclass import confusion_matrix
+from unbag.evaluation import Evaluation, estimate_risk, evaluate, evaluate_bags
+from unbag.evaluation.multiclass import confusion_matrix, multiclass_log_loss
 
 
 @pytest.fixture
@@ -162,14 +162,26 @@ def test_multiclass_confusion_covers_entry_by_entry(rng):
     assert 0.9 < np.mean(hits) < 0.99
 
 
+def test_multiclass_error_and_log_loss_cover(rng):
+    expected_error = 1 - np.trace(TRUE_CONFUSION)
+    hits = np.zeros(2)
+    for _ in range(200):
+        chances, _, ids, proportions = multiclass_data(rng, n_instances=600)
+        bags = Bags.from_arrays(chances, bags=ids, y=proportions[ids], task="multiclass")
+        risk = estimate_risk(chances, bags)
+        _, _, low, high = multiclass_log_loss(chances, bags, np.zeros(bags.n_bags))
+        hits += risk.low <= expected_error <= risk.high, low <= TRUE_LOG_LOSS <= high
+    assert (np.abs(hits / 200 - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 200)).all()
+
+
 def _true_confusion():
     chances, classes, _, _ = multiclass_data(np.random.default_rng(1), n_instances=600_000)
     joint = np.zeros((3, 3))
     np.add.at(joint, (classes, chances.argmax(axis=1)), 1 / len(classes))
-    return joint
+    return joint, -np.log(chances[np.arange(len(classes)), classes]).mean()
 
 
-TRUE_CONFUSION = _true_confusion()
+TRUE_CONFUSION, TRUE_LOG_LOSS = _true_confusion()
 
 
 def test_multilabel(rng):

@@ -104,6 +104,8 @@ def multiclass_log_loss(
     value = (scores * losses).sum(axis=1).mean() + gap @ level + products.sum() / (len(sizes) - 1)
     covariance = (e * sizes[:, None]).T @ e / (len(sizes) - 1)
     paired = np.trace(covariance @ np.atleast_2d(np.cov(losses.T))) / len(sizes)
+    # Products of an instance with itself are part of the average over instances below.
+    paired *= 1 - len(sizes) / sizes.sum()
     paired += (sizes * noise).mean() * (level @ level) / sizes.sum()
     second = (scores * losses**2).sum(axis=1).mean() - (scores * losses).sum(axis=1).mean() ** 2
     error = float(np.sqrt(paired + max(second, 0) / sizes.sum()))
