@@ -1,5 +1,43 @@
 """Risk and metrics from bags, with intervals; checks of the bags; selection without labels."""
 
+from unbag.evaluation.checks import BagReport, Finding, check_bags, check_made_bags
+from unbag.evaluation.comparison import Comparison, compare_models, compare_scores
+from unbag.evaluation.evaluate import evaluate, evaluate_bags
+from unbag.evaluation.flip import FlipCheck, check_flip, repair_flip
+from unbag.evaluation.privacy import PrivacyNoise, privacy_noise
+from unbag.evaluation.results import Estimate, Evaluation
 from unbag.evaluation.risk import RiskEstimate, estimate_risk, pairwise_value
+from unbag.evaluation.selection import (
+    Candidate,
+    Search,
+    bag_scorer,
+    cross_fit_risk,
+    search_trials,
+)
 
-__all__ = ["RiskEstimate", "estimate_risk", "pairwise_value"]
+__all__ = [
+    "BagReport",
+    "Candidate",
+    "Comparison",
+    "Estimate",
+    "Evaluation",
+    "Finding",
+    "FlipCheck",
+    "PrivacyNoise",
+    "RiskEstimate",
+    "Search",
+    "bag_scorer",
+    "check_bags",
+    "check_flip",
+    "check_made_bags",
+    "compare_models",
+    "compare_scores",
+    "cross_fit_risk",
+    "estimate_risk",
+    "evaluate",
+    "evaluate_bags",
+    "pairwise_value",
+    "privacy_noise",
+    "repair_flip",
+    "search_trials",
+]

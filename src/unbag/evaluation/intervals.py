@@ -46,7 +46,7 @@ class ResidualLaw:
     noise_kurtosis: float = 0.0
 
 
-def pearson_quantile(probability: float, skewness: Any) -> Array:
+def pearson_quantile(probability: Any, skewness: Any) -> Array:
     """Quantile of the gamma law shifted to mean 0 and scaled to variance 1, for each skewness.
 
     Examples

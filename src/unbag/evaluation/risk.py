@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from unbag.bags import Bags
 from unbag.errors import BagDataError
 from unbag.evaluation.intervals import ResidualLaw, invert_law, square_cumulants
-from unbag.evaluation.weighting import Fit, fit_variance, weighted_fit
+from unbag.evaluation.weighting import Fit, fit_variance, group_bags, weighted_fit
 
 __all__ = ["RiskEstimate", "estimate_risk", "pairwise_value"]
 
@@ -163,6 +163,9 @@ def risk_from_residuals(
     tail = (1 - confidence) / 2
     low = invert_law(fit.risk, risks, deviation, skewness, probability=1 - tail)
     high = invert_law(fit.risk, risks, deviation, skewness, probability=tail)
+    if not residuals.any() and not noise.any():
+        # The rule of three: no error in N instances has chance 5 % at a risk of 3 / N.
+        high = max(high, -np.log(1 - confidence) / sizes.sum())
     # Bags without any residual have no spread of their own, but they do have an interval.
     error = float(np.interp(fit.risk, risks, deviation)) or high / 2
     return RiskEstimate(fit.risk, low, high, error, len(sizes), confidence)
@@ -172,11 +175,9 @@ def law_of_estimate(
     law: ResidualLaw, fit: Fit, risks: Array, sizes: Array, noise: Array
 ) -> tuple[Array, Array]:
     """Standard deviation and skewness of the estimate, for each risk."""
-    kinds, where = np.unique(np.stack([sizes, noise]), axis=1, return_inverse=True)
-    where = where.reshape(-1)
+    *kinds, where = group_bags(sizes, noise)
     spread, third = square_cumulants(law, risks, *kinds)
-    # Subtracting the mean costs one bag.
-    variance = spread @ np.bincount(where, fit.weights**2) * len(sizes) / (len(sizes) - 1)
+    variance = spread @ np.bincount(where, fit.weights**2)
     squared_mean = risks * (1 - law.variance)
     of_mean = np.outer(risks * law.variance, fit.shares**2 @ (1 / sizes)) + fit.shares**2 @ noise
     variance = variance + 4 * squared_mean * of_mean[:, 0] + 2 * of_mean[:, 0] ** 2
@@ -201,10 +202,10 @@ def fitted_law(
 
 
 def _square_trace(fit: Fit, residuals: Array, sizes: Array, noise: Array) -> float:
-    centred = residuals - fit.mean
-    covariance = (centred * (fit.weights * sizes)[:, None]).T @ centred
-    covariance -= np.eye(len(covariance)) * (fit.weights @ (sizes * noise))
-    n_effective = 1 / (fit.weights @ fit.weights) - 1
+    centred, weights = residuals - fit.mean, fit.weights / fit.weights.sum()
+    covariance = (centred * (weights * sizes)[:, None]).T @ centred
+    covariance -= np.eye(len(covariance)) * (weights @ (sizes * noise))
+    n_effective = 1 / (weights @ weights) - 1
     total = np.trace(covariance)
     # A sample covariance's squared trace is too large by about tr(M)^2 / n.
     square = (covariance**2).sum() / max(total**2, 1e-300) - 1 / n_effective
@@ -221,6 +222,15 @@ def _noise_kurtosis(
     excess = (((residuals - fit.mean) ** 2 / variance[:, None]) ** 2).mean(axis=1) - 3
     noisiness = (noise / variance) ** 2
     return float(np.clip(noisiness @ excess / (noisiness @ noisiness), 0, 6))
+
+
+def fitted_noise_kurtosis(scores: Array, bags: Bags) -> float:
+    """Excess kurtosis of the noise in the proportions, estimated from the residuals of scores."""
+    residuals = bags.mean(scores) - bags.proportions.reshape(bags.n_bags, -1)
+    sizes, noise = bags.sizes.astype(float), noise_of(bags)
+    law = ResidualLaw(n_outputs=residuals.shape[1])
+    fit = fit_variance(residuals, sizes, noise, law=law, weights="size")
+    return _noise_kurtosis(law, fit, residuals, sizes, noise)
 
 
 def noise_of(bags: Bags) -> Array:
@@ -276,22 +286,24 @@ def hard_law(bags: Bags) -> ResidualLaw:
     return ResidualLaw(n_outputs=bags.n_outputs)
 
 
-def soft_law(scores: Array, task: str) -> ResidualLaw:
+def soft_law(scores: Array, task: str, *, shares: Array | None = None) -> ResidualLaw:
     """Shape of a score's residual, as if the scores were calibrated.
 
-    Only ratios of moments are taken from that assumption; the risk itself scales them.
+    Only ratios of moments are taken from that assumption; the risk itself scales them. `shares`
+    are weights of the scores, if not all alike.
     """
+    shares = np.full(len(scores), 1 / len(scores)) if shares is None else shares
     if task == "multiclass":
         squares = (scores**2).sum(axis=1, keepdims=True) - 2 * scores + 1
-        second, fourth, sixth = ((scores * squares**m).sum(axis=1).mean() for m in (1, 2, 3))
+        second, fourth, sixth = (shares @ (scores * squares**m).sum(axis=1) for m in (1, 2, 3))
     else:
         chance = scores * (1 - scores)
         second, fourth, sixth = (
-            (chance * (scores ** (m - 1) + (1 - scores) ** (m - 1))).sum(axis=1).mean()
+            shares @ (chance * (scores ** (m - 1) + (1 - scores) ** (m - 1))).sum(axis=1)
             for m in (2, 4, 6)
         )
         # Independent labels: the square of the sum holds a product of every two labels too.
-        fourth += (chance.sum(axis=1) ** 2 - (chance**2).sum(axis=1)).mean()
+        fourth += shares @ (chance.sum(axis=1) ** 2 - (chance**2).sum(axis=1))
     if second == 0:
         return ResidualLaw(n_outputs=scores.shape[1])
     return ResidualLaw(fourth=fourth / second, sixth=sixth / second, n_outputs=scores.shape[1])

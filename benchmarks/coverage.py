@@ -1,0 +1,265 @@
+"""How often nominal 95 % intervals from bags cover the truth, and how wide they are.
+
+    python benchmarks/coverage.py --seed 0                  # hours; resumes where it was stopped
+    python benchmarks/coverage.py --datasets 200 --only 5   # a glance, at bags of 5
+    python benchmarks/coverage.py --weighting               # what optimal weights gain
+
+One row per cell and metric goes to ``results/coverage/coverage.csv`` as soon as the cell is done;
+the summary is written to ``results/coverage/coverage.md``. Every simulated data set is drawn from a
+known population (`unbag.evaluation.simulation`), whose metrics are computed by scikit-learn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from sklearn import metrics
+
+from unbag.evaluation.calibration import calibration_error
+from unbag.evaluation.confusion import DECISION_METRICS, decision_intervals, estimate_errors
+from unbag.evaluation.curves import SCORE_METRICS, Gradient
+from unbag.evaluation.evaluate import score_metric
+from unbag.evaluation.functionals import ScoreTable, fit_positives
+from unbag.evaluation.intervals import ResidualLaw
+from unbag.evaluation.risk import risk_from_residuals, soft_law
+from unbag.evaluation.simulation import World, make_world, unequal_sizes
+from unbag.evaluation.weighting import fit_variance
+from unbag.randomness import numpy_generator
+
+FOLDER = Path(__file__).parents[1] / "results" / "coverage"
+CELLS = list(product((5, 50, 500), (50, 200, 1000), ("equal", "unequal"), (0.0, 0.5), (2, 10, 30)))
+# The project's first simulation: as precise as 12,000 labels.
+CELLS.insert(0, (100, 600, "equal", 0.0, 2))
+KEYS = ["bag_size", "n_bags", "sizes", "noise", "error_percent"]
+FIELDS = [*KEYS, "metric", "truth", "coverage", "missed_below", "missed_above", "width"]
+FIELDS += ["deviation", "equivalent_labels", "datasets", "seed"]
+ROC_CUT = 0.8
+N_BINS = 5
+LAPLACE_KURTOSIS = 3.0
+
+
+def truths(world: World) -> dict[str, float]:
+    """Metrics of the population."""
+    labels, scores, weights = world.labelled()
+    bins = np.arange(len(world.scores)) * N_BINS // len(world.scores)
+    gaps = np.bincount(bins, world.shares * (world.chances - world.scores))
+    above = world.scores > ROC_CUT
+    found = {name: f(*world.errors()) for name, f in DECISION_METRICS.items()}
+    return found | {
+        "error": sum(world.errors()[:2]),
+        "brier": weights @ (scores - labels) ** 2,
+        "log_loss": metrics.log_loss(labels, scores, sample_weight=weights),
+        "auc": metrics.roc_auc_score(labels, scores, sample_weight=weights),
+        "average_precision": metrics.average_precision_score(labels, scores, sample_weight=weights),
+        "calibration_error": np.abs(gaps).sum(),
+        "calibration_point": world.chances[bins == N_BINS // 2].mean(),
+        "roc_point": world.chances[above].sum() / world.chances.sum(),
+    }
+
+
+def estimates(world: World, table: ScoreTable) -> dict[str, tuple[float, float, float]]:
+    """Value and interval of every metric from one data set."""
+    kurtosis = LAPLACE_KURTOSIS if table.noise.any() else 0.0
+    errors = estimate_errors(table, noise_kurtosis=kurtosis)
+    intervals = decision_intervals(errors)
+    found = {name: (value, low, high) for name, (value, _, low, high) in intervals.items()}
+    found |= _risks(table, kurtosis)
+    positives = fit_positives(table)
+    gradients = {name: f(positives) for name, f in SCORE_METRICS.items()}
+    gradients |= _points(world, positives)
+    for name, gradient in gradients.items():
+        e = score_metric(gradient, positives, noise_kurtosis=kurtosis)
+        found[name] = e.value, e.low, e.high
+    value, _, low, high = calibration_error(positives, n_bins=N_BINS)
+    return found | {"calibration_error": (value, low, high)}
+
+
+def _risks(table: ScoreTable, kurtosis: float) -> dict[str, tuple[float, float, float]]:
+    found = {}
+    for name, values, law in [
+        ("error", table.hard, ResidualLaw()),
+        ("brier", table.scores, soft_law(table.scores[:, None], "binary", shares=table.shares)),
+    ]:
+        residuals = (table.bag_mean(values) - table.proportions)[:, None]
+        law = ResidualLaw(fourth=law.fourth, sixth=law.sixth, noise_kurtosis=kurtosis)
+        e = risk_from_residuals(residuals, table.sizes, table.noise, law=law)
+        found[name] = e.value, e.low, e.high
+    return found
+
+
+def _points(world: World, positives) -> dict[str, Gradient]:
+    """One point of the ROC and one of the calibration curve."""
+    table, prior = positives.table, positives.prior
+    above = (table.scores > ROC_CUT).astype(float)
+    rate = positives.masses @ above / prior
+    edges = world.scores[[len(world.scores) * b // N_BINS for b in (2, 3)]]
+    inside = ((table.scores >= edges[0]) & (table.scores < edges[1])).astype(float)
+    share = table.average(inside)
+    chance = positives.masses @ inside / share
+    return {
+        "roc_point": Gradient(rate, (above - rate) / prior, 0 * above),
+        "calibration_point": Gradient(chance, inside / share, -chance * inside / share),
+    }
+
+
+def run_cell(cell: tuple, *, datasets: int, seed: int) -> list[dict]:
+    """Simulate one cell and count."""
+    bag_size, n_bags, sizes_kind, noise, percent = cell
+    world, rng = make_world(percent / 100), numpy_generator("coverage", seed, cell)
+    equal = np.full(n_bags, bag_size)
+    sizes = equal if sizes_kind == "equal" else unequal_sizes(bag_size, n_bags)
+    truth = truths(world)
+    found = {name: np.empty((datasets, 3)) for name in truth}
+    for number in range(datasets):
+        for name, ends in estimates(world, world.draw(rng, sizes, noise=noise)).items():
+            found[name][number] = ends
+    keys = dict(zip(KEYS, cell, strict=True)) | {"datasets": datasets, "seed": seed}
+    return [keys | _row(name, truth[name], found[name]) for name in truth]
+
+
+def _row(name: str, truth: float, found: np.ndarray) -> dict:
+    value, low, high = found.T
+    below, above = np.mean(low > truth + 1e-12), np.mean(high < truth - 1e-12)
+    deviation = value.std()
+    labels = truth * (1 - truth) / deviation**2 if name == "error" else np.nan
+    return {
+        "metric": name,
+        "truth": f"{truth:.6f}",
+        "coverage": f"{1 - below - above:.4f}",
+        "missed_below": f"{below:.4f}",
+        "missed_above": f"{above:.4f}",
+        "width": f"{np.mean(high - low):.6f}",
+        "deviation": f"{deviation:.6f}",
+        "equivalent_labels": f"{labels:.0f}",
+    }
+
+
+def done_cells(path: Path, datasets: int, seed: int) -> set[tuple]:
+    """Cells already in the file with as many data sets and the same seed."""
+    if not path.exists():
+        return set()
+    rows = csv.DictReader(path.open())
+    wanted = [r for r in rows if int(r["datasets"]) >= datasets and int(r["seed"]) == seed]
+    kinds = (int, int, str, float, int)
+    return {tuple(kind(r[key]) for kind, key in zip(kinds, KEYS, strict=True)) for r in wanted}
+
+
+def append(path: Path, rows: list[dict]) -> None:
+    """Write a cell's rows at once."""
+    new = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+        if new:
+            writer.writeheader()
+        writer.writerows(rows)
+
+
+def summary(path: Path) -> str:
+    """A table of coverage by metric, and one of the error in every cell."""
+    rows = list(csv.DictReader(path.open()))
+    lines = ["# Coverage of nominal 95 % intervals from bags", ""]
+    lines += [f"{len({tuple(r[k] for k in KEYS) for r in rows})} of {len(CELLS)} cells are done."]
+    lines += ["", "| metric | cells | in 93-97 % | below | above | lowest | median | highest |"]
+    lines += ["|---|---|---|---|---|---|---|---|"]
+    for name in dict.fromkeys(r["metric"] for r in rows):
+        shares = np.array([float(r["coverage"]) for r in rows if r["metric"] == name])
+        below, above = (shares < 0.93).sum(), (shares > 0.97).sum()
+        numbers = (
+            f"{100 * shares.min():.1f} | {100 * np.median(shares):.1f} | {100 * shares.max():.1f}"
+        )
+        inside = len(shares) - below - above
+        lines.append(f"| {name} | {len(shares)} | {inside} | {below} | {above} | {numbers} |")
+    return "\n".join([*lines, "", *_outside(rows), "", *_error_table(rows), ""])
+
+
+def _outside(rows: list[dict]) -> list[str]:
+    found = [r for r in rows if not 0.93 <= float(r["coverage"]) <= 0.97]
+    lines = [f"## Outside 93 to 97 %: {len(found)} of {len(rows)}", ""]
+    lines += ["| " + " | ".join([*KEYS, "metric", "coverage", "width"]) + " |", "|---" * 8 + "|"]
+    for r in found:
+        cells = [r[k] for k in KEYS] + [
+            r["metric"],
+            f"{100 * float(r['coverage']):.1f}",
+            r["width"],
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def _error_table(rows: list[dict]) -> list[str]:
+    lines = ["## The error, and how many labels would tell it as precisely", ""]
+    lines += ["| " + " | ".join([*KEYS, "instances", "coverage", "width", "labels"]) + " |"]
+    lines += ["|---" * 9 + "|"]
+    for r in rows:
+        if r["metric"] == "error":
+            instances = str(int(r["bag_size"]) * int(r["n_bags"]))
+            shown = [instances, f"{100 * float(r['coverage']):.1f}", r["width"]]
+            cells = [r[k] for k in KEYS] + shown + [r["equivalent_labels"]]
+            lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def weighting_table(*, datasets: int, seed: int) -> str:
+    """Variance of the estimated error with the pairwise rule's weights, over that with ours."""
+    lines = ["# What optimal weights gain on unequal bags", ""]
+    lines += ["| bag_size | n_bags | noise | error_percent | variance ratio | bias |"]
+    lines += ["|---" * 6 + "|"]
+    for bag_size, noise, percent in product((5, 50, 500), (0.0, 0.5), (2, 10, 30)):
+        ratio, bias = _gain(bag_size, 200, noise, percent / 100, datasets, seed)
+        cells = [bag_size, 200, noise, percent, f"{ratio:.2f}", f"{bias:+.1f}"]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    note = "Bias of the optimally weighted estimate in standard errors of its mean over"
+    return "\n".join([*lines, "", f"{note} {datasets} data sets; seed {seed}.", ""])
+
+
+def _gain(
+    bag_size: int, n_bags: int, noise: float, error: float, datasets: int, seed: int
+) -> tuple[float, float]:
+    rng = numpy_generator("weighting", seed, bag_size, noise, error)
+    sizes = unequal_sizes(bag_size, n_bags)
+    variance = noise / sizes.astype(float) ** 2
+    law = ResidualLaw(noise_kurtosis=LAPLACE_KURTOSIS)
+    values = np.empty((datasets, 2))
+    for number in range(datasets):
+        counts = rng.multinomial(sizes, [0.55 * error, 0.45 * error, 1 - error])
+        residuals = (counts[:, 0] - counts[:, 1]) / sizes
+        residuals = residuals + rng.laplace(size=n_bags) * np.sqrt(variance / 2)
+        values[number] = [
+            fit_variance(residuals[:, None], sizes.astype(float), variance, law=law, weights=w).risk
+            for w in ("size", "optimal")
+        ]
+    ratio = values[:, 0].var() / values[:, 1].var()
+    return ratio, (values[:, 1].mean() - error) / values[:, 1].std() * datasets**0.5
+
+
+def main() -> None:
+    """Run what is missing, then write the summary."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--datasets", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", type=int, help="this bag size only")
+    parser.add_argument("--weighting", action="store_true", help="the gain of weights instead")
+    parser.add_argument("--folder", type=Path, default=FOLDER)
+    options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    if options.weighting:
+        table = weighting_table(datasets=options.datasets, seed=options.seed)
+        (options.folder / "weighting.md").write_text(table)
+        return
+    path = options.folder / "coverage.csv"
+    done = done_cells(path, options.datasets, options.seed)
+    # Small cells first: an interruption then loses little.
+    for cell in sorted(CELLS, key=lambda c: c[0] * c[1]):
+        if cell in done or (options.only and cell[0] != options.only):
+            continue
+        append(path, run_cell(cell, datasets=options.datasets, seed=options.seed))
+        print(*cell, flush=True)
+        (options.folder / "coverage.md").write_text(summary(path))
+
+
+if __name__ == "__main__":
+    main()

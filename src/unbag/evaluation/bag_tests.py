@@ -1,0 +1,267 @@
+"""Single tests of what the guarantees assume of bags; `unbag.check_bags` runs them all."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from unbag.bags import Bags
+from unbag.evaluation.intervals import ResidualLaw, square_cumulants
+from unbag.evaluation.risk import noise_of
+
+__all__ = [
+    "Answer",
+    "clipping",
+    "dispersion",
+    "duplicates",
+    "homogeneity",
+    "one_class",
+    "rounding",
+    "size_drift",
+    "suppression",
+]
+
+Array = NDArray[Any]
+MAX_FEATURES = 500
+
+
+class Answer(NamedTuple):
+    """A p-value, an effect size and what the effect is, in words."""
+
+    p_value: float
+    effect: float
+    detail: str
+
+
+def _outputs(bags: Bags) -> tuple[Array, Array, Array]:
+    """Proportions (n_bags, n_outputs), sizes as floats, and the prior of each output."""
+    proportions = bags.proportions.reshape(bags.n_bags, -1)
+    sizes = bags.sizes.astype(float)
+    return proportions, sizes, np.clip(sizes @ proportions / sizes.sum(), 1e-9, 1 - 1e-9)
+
+
+def _bonferroni(p_values: list[float]) -> float:
+    return float(min(1.0, len(p_values) * min(p_values)))
+
+
+def dispersion(bags: Bags) -> Answer:
+    r"""Whether proportions scatter as those of random bags do.
+
+    .. math:: \phi = \frac{1}{n - 1} \sum_i \frac{k_i (a_i - p)^2 - k_i s_i}{p (1 - p)}
+
+    is one for random draws, more when instances of a bag resemble each other, less when bags were
+    balanced. Its law under random draws is a gamma law with the variance and the skewness that
+    binomial counts give it.
+    """
+    proportions, sizes, prior = _outputs(bags)
+    found = [
+        _dispersion(a, sizes, noise_of(bags), p) for a, p in zip(proportions.T, prior, strict=True)
+    ]
+    ratios = [ratio for ratio, _ in found]
+    worst = int(np.argmin([p for _, p in found]))
+    detail = f"proportions vary {ratios[worst]:.2f} times as much as those of random bags"
+    return Answer(_bonferroni([p for _, p in found]), ratios[worst], detail)
+
+
+def _dispersion(a: Array, sizes: Array, noise: Array, prior: float) -> tuple[float, float]:
+    variance = prior * (1 - prior)
+    # A centred label: its risk is its variance, its fourth and sixth moments follow.
+    fourth = 1 - 3 * variance
+    law = ResidualLaw(fourth=fourth, sixth=1 - 5 * variance + 5 * variance**2)
+    spread, third = square_cumulants(law, np.array(variance), sizes, noise)
+    n_bags = len(sizes)
+    total = float((sizes * (a - prior) ** 2 - sizes * noise * (1 - sizes / sizes.sum())).sum())
+    deviation = np.sqrt(spread.sum() * (n_bags - 1) / n_bags)
+    skewness = third.sum() / max(spread.sum(), 1e-300) ** 1.5
+    standard = (total - (n_bags - 1) * variance) / max(deviation, 1e-300)
+    law3 = stats.pearson3(max(skewness, 1e-6))
+    p_value = 2 * min(law3.cdf(standard), law3.sf(standard))
+    return total / ((n_bags - 1) * variance), float(min(p_value, 1.0))
+
+
+def homogeneity(bags: Bags, *, seed: int = 0) -> Answer:
+    """Whether features have the same distribution in every bag.
+
+    Each feature's ranks are compared between bags by an analysis of variance; false discoveries
+    are controlled by the procedure of Benjamini and Hochberg. Of many features a random choice is
+    taken.
+    """
+    features = np.asarray(bags.X).reshape(len(bags.X), -1)[bags.rows]
+    if features.shape[1] > MAX_FEATURES:
+        chosen = np.random.default_rng(seed).permutation(features.shape[1])[:MAX_FEATURES]
+        features = features[:, np.sort(chosen)]
+    spread = bags.n_instances - bags.n_bags
+    if spread < 2:
+        return Answer(float("nan"), float("nan"), "bags of one cannot be compared")
+    p_values, shares = _compare_between(features, bags, spread)
+    if not len(p_values):
+        return Answer(float("nan"), float("nan"), "no feature varies")
+    adjusted = stats.false_discovery_control(p_values)
+    different = int((adjusted < 0.05).sum())
+    detail = (
+        f"{different} of {len(p_values)} features differ between bags; the largest share of a "
+        f"feature's variance that lies between bags is {max(shares.max(), 0):.3f}"
+    )
+    return Answer(float(adjusted.min()), float(shares.max()), detail)
+
+
+def _compare_between(features: Array, bags: Bags, spread: int) -> tuple[Array, Array]:
+    ranks = stats.rankdata(features, axis=0)
+    ranks = ranks[:, ranks.std(axis=0) > 0]
+    ranks = ranks - ranks.mean(axis=0)
+    means = np.add.reduceat(ranks, bags.starts, axis=0) / bags.sizes[:, None]
+    between = (bags.sizes[:, None] * means**2).sum(axis=0)
+    total = (ranks**2).sum(axis=0)
+    ratio = (between / (bags.n_bags - 1)) / np.maximum((total - between) / spread, 1e-12)
+    p_values = stats.f.sf(ratio, bags.n_bags - 1, spread)
+    shares = (between - (bags.n_bags - 1) * (total - between) / spread) / total
+    return p_values, shares
+
+
+def duplicates(bags: Bags) -> Answer:
+    """Whether the same instance is in more than one bag.
+
+    Only asked when some feature is all but unique, so that equal rows mean the same instance. The
+    p-value is that of so many equal pairs if features were independent of each other.
+    """
+    features = np.ascontiguousarray(np.asarray(bags.X).reshape(len(bags.X), -1)[bags.rows])
+    counts = [np.unique(column, return_counts=True)[1] for column in features.T[:MAX_FEATURES]]
+    if max(len(c) for c in counts) < len(features) / 2:
+        return Answer(float("nan"), float("nan"), "rows repeat by nature: no feature is unique")
+    rows = features.view(np.dtype((np.void, features.dtype.itemsize * features.shape[1])))
+    _, code = np.unique(rows.reshape(-1), return_inverse=True)
+    owner = np.repeat(np.arange(bags.n_bags), bags.sizes)
+    pairs = np.unique(np.stack([code.reshape(-1), owner]), axis=1)[0]
+    bags_of_row = np.bincount(pairs)
+    shared = int((bags_of_row > 1).sum())
+    collisions = np.prod([((c / len(features)) ** 2).sum() for c in counts])
+    expected = len(features) ** 2 / 2 * collisions
+    share = float(np.isin(code, np.flatnonzero(bags_of_row > 1)).mean())
+    detail = f"{shared} instances are in more than one bag, {100 * share:.1f} % of all rows"
+    return Answer(float(stats.poisson.sf(shared - 1, expected)), share, detail)
+
+
+def one_class(bags: Bags) -> Answer:
+    """Whether more bags hold one class only than random draws would give."""
+    if bags.noise_variance is not None:
+        return Answer(float("nan"), float("nan"), "proportions are noisy")
+    proportions, sizes, prior = _outputs(bags)
+    found = []
+    for a, p in zip(proportions.T, prior, strict=True):
+        chances = np.where(sizes > 1, p**sizes + (1 - p) ** sizes, 0)
+        pure = int((((a == 0) | (a == 1)) & (sizes > 1)).sum())
+        found.append((_count_tail(pure, chances), pure, chances.sum()))
+    _, pure, expected = min(found)
+    detail = f"{pure} bags hold one class only, where {expected:.1f} were expected"
+    return Answer(_bonferroni([f[0] for f in found]), pure / max(expected, 0.1), detail)
+
+
+def _count_tail(count: int, chances: Array) -> float:
+    """Chance of at least `count` successes, by the binomial law of the same mean and variance."""
+    mean, variance = chances.sum(), (chances * (1 - chances)).sum()
+    if mean <= 0:
+        return 1.0 if count == 0 else 0.0
+    success = max(1 - variance / mean, 1e-12)
+    return float(stats.binom.sf(count - 1, max(round(mean / success), 1), success))
+
+
+def rounding(bags: Bags) -> Answer:
+    """Whether proportions are no whole counts, and which step they were rounded to."""
+    if bags.noise_variance is not None:
+        return Answer(float("nan"), float("nan"), "proportions are noisy")
+    proportions, sizes, prior = _outputs(bags)
+    counts = proportions * sizes[:, None]
+    fractional = (np.abs(counts - counts.round()) > 1e-6 * sizes[:, None]).any(axis=1)
+    share = float(fractional.mean())
+    if share == 0:
+        return Answer(1.0, 0.0, "all proportions are whole counts")
+    steps = [s for s in (0.1, 0.05, 0.01, 0.001, 1e-4) if _on_grid(proportions, s)]
+    what = f"proportions look rounded to {steps[0]:g}" if steps else "proportions are no counts"
+    added = (steps[0] ** 2 / 12 if steps else np.nan) * sizes.mean()
+    relative = added / (prior * (1 - prior)).mean()
+    detail = f"{what}; rounding adds {100 * relative:.1f} % to the variance of a label in a bag"
+    # No whole count can come out fractional: no chance is involved.
+    return Answer(0.0, share, detail)
+
+
+def _on_grid(values: Array, step: float) -> bool:
+    return bool((np.abs(values / step - np.round(values / step)) < 1e-6 / step).all())
+
+
+def suppression(bags: Bags) -> Answer:
+    """Whether small counts are missing, as when counts below a threshold are withheld."""
+    if bags.noise_variance is not None:
+        return Answer(float("nan"), float("nan"), "proportions are noisy")
+    proportions, sizes, prior = _outputs(bags)
+    found = []
+    for a, p in zip(proportions.T, prior, strict=True):
+        counts = np.rint(a * sizes)
+        for flip in (False, True):
+            c, q = (sizes - counts, 1 - p) if flip else (counts, p)
+            found += [_missing_below(c, sizes, q, t) for t in (2, 3, 5, 10, 11, 20)]
+    p_value, expected, threshold = min(found)
+    detail = f"no bag has a count from 1 to {threshold - 1}, where {expected:.1f} were expected"
+    if p_value > 0.05:
+        detail = "small counts are there as expected"
+    return Answer(_bonferroni([f[0] for f in found]), expected, detail)
+
+
+def _missing_below(
+    counts: Array, sizes: Array, prior: float, threshold: int
+) -> tuple[float, float, int]:
+    inside = stats.binom.cdf(threshold - 1, sizes, prior) - stats.binom.pmf(0, sizes, prior)
+    inside = np.where(sizes > threshold, np.clip(inside, 0, 1 - 1e-12), 0)
+    if ((counts >= 1) & (counts < threshold) & (sizes > threshold)).any():
+        return 1.0, float(inside.sum()), threshold
+    return float(np.exp(np.log1p(-inside).sum())), float(inside.sum()), threshold
+
+
+def clipping(bags: Bags) -> Answer:
+    """Whether proportions pile up at their largest or smallest value."""
+    if bags.noise_variance is not None:
+        return Answer(float("nan"), float("nan"), "proportions are noisy")
+    proportions, sizes, prior = _outputs(bags)
+    found = []
+    for a, p in zip(proportions.T, prior, strict=True):
+        for edge in (a.min(), a.max()):
+            if not 0 < edge < 1:
+                continue
+            at_edge = int((np.abs(a - edge) < 1e-12).sum())
+            counts = np.rint(edge * sizes)
+            whole = np.abs(edge * sizes - counts) < 1e-6 * sizes
+            chances = np.where(whole, stats.binom.pmf(counts, sizes, p), 0)
+            # One bag is at the edge because it defines it.
+            found.append((_count_tail(at_edge - 1, chances), at_edge, edge))
+    if not found:
+        return Answer(1.0, 0.0, "proportions reach 0 and 1")
+    p_value, at_edge, edge = min(found)
+    detail = f"{at_edge} bags have the extreme proportion {edge:.3g}"
+    # Every distinct value could have been the edge.
+    tries = len(found) * len(np.unique(proportions))
+    return Answer(min(1.0, tries * p_value), at_edge / len(sizes), detail)
+
+
+def size_drift(bags: Bags) -> Answer:
+    r"""Whether larger bags have larger proportions.
+
+    The score statistic :math:`\sum k_i (k_i - \bar k)(a_i - p)` has mean zero for random bags and a
+    variance that the residuals tell, whatever their dispersion.
+    """
+    proportions, sizes, prior = _outputs(bags)
+    if (sizes == sizes[0]).all():
+        return Answer(float("nan"), float("nan"), "all bags are equally large")
+    centred = sizes - (sizes @ sizes) / sizes.sum()
+    residuals = proportions - prior
+    lever = sizes * centred
+    score = lever @ residuals
+    scale = (sizes @ residuals**2) / (len(sizes) - 1)
+    deviation = np.sqrt(scale * (lever**2 @ (1 / sizes)))
+    standard = score / np.maximum(deviation, 1e-300)
+    worst = int(np.argmax(np.abs(standard)))
+    effect = float(standard[worst] / np.sqrt(len(sizes)))
+    p_values = 2 * stats.t.sf(np.abs(standard), len(sizes) - 2)
+    detail = f"size and proportion have correlation {effect:.2f}"
+    return Answer(_bonferroni(p_values.tolist()), effect, detail)

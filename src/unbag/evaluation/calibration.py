@@ -1,0 +1,184 @@
+"""Calibration and ROC curves from bags, point by point with intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from unbag.evaluation.functionals import Positives
+from unbag.evaluation.influence import mass_covariance, spread_of, studentised_interval
+
+__all__ = ["Curve", "calibration_curve", "calibration_error", "roc_curve", "score_bins"]
+
+Array = NDArray[Any]
+N_DRAWS = 400
+N_STEPS = 24
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points of a curve; each array has one entry per point.
+
+    Attributes
+    ----------
+    x, y : array of shape (n_points,)
+    low, high : array of shape (n_points,)
+        Pointwise interval of `y`.
+    threshold : array of shape (n_points,)
+        Score the point belongs to.
+    """
+
+    x: Array
+    y: Array
+    low: Array
+    high: Array
+    threshold: Array
+
+
+def score_bins(positives: Positives, n_bins: int) -> Array:
+    """Bin number of each score; the bins hold about equally many instances."""
+    shares = positives.table.shares
+    middle = np.cumsum(shares) - shares / 2
+    bins = np.minimum((middle * n_bins).astype(int), n_bins - 1)
+    return np.unique(bins, return_inverse=True)[1].reshape(-1)
+
+
+def _interval(
+    positives: Positives,
+    value: float,
+    gradient: Array,
+    share_gradient: Array,
+    confidence: float,
+    noise_kurtosis: float,
+) -> tuple[float, float]:
+    spread = spread_of(positives, gradient, share_gradient, noise_kurtosis=noise_kurtosis)
+    return studentised_interval(value, spread, confidence=confidence)
+
+
+def roc_curve(
+    positives: Positives,
+    *,
+    confidence: float = 0.95,
+    noise_kurtosis: float = 0.0,
+    n_points: int = 41,
+) -> Curve:
+    """True positive rate against false positive rate; the interval is of the true positive rate.
+
+    Notes
+    -----
+    The points need not rise: they are unbiased, and not made to look like a curve.
+    """
+    table, prior = positives.table, positives.prior
+    cuts = _thresholds(table.scores, table.shares, n_points)
+    points = np.zeros((len(cuts), 4))
+    for row, cut in enumerate(cuts):
+        above = (table.scores > cut).astype(float)
+        rate = positives.masses @ above / prior
+        other = (table.shares - positives.masses) @ above / (1 - prior)
+        gradient = (above - rate) / prior
+        ends = (rate, rate)
+        if 0 < above.sum() < len(above):
+            zeros = np.zeros_like(above)
+            ends = _interval(positives, rate, gradient, zeros, confidence, noise_kurtosis)
+        points[row] = other, rate, *ends
+    x, y, low, high = points.T
+    return Curve(x, y, low, high, cuts)
+
+
+def _thresholds(scores: Array, shares: Array, n_points: int) -> Array:
+    levels = np.linspace(0, 1, n_points)
+    cuts = scores[np.minimum(np.searchsorted(np.cumsum(shares), levels), len(scores) - 1)]
+    return np.concatenate([[np.nextafter(scores[0], -1)], np.unique(cuts)])[::-1]
+
+
+def calibration_curve(
+    positives: Positives,
+    *,
+    confidence: float = 0.95,
+    noise_kurtosis: float = 0.0,
+    n_bins: int = 10,
+) -> Curve:
+    """Share of positives against mean score, in bins of about equally many instances."""
+    table = positives.table
+    bins = score_bins(positives, n_bins)
+    points = np.zeros((bins.max() + 1, 5))
+    for number in range(len(points)):
+        inside = (bins == number).astype(float)
+        share = table.average(inside)
+        rate = positives.masses @ inside / share
+        gradient, by_shares = inside / share, -rate * inside / share
+        ends = _interval(positives, rate, gradient, by_shares, confidence, noise_kurtosis)
+        mean_score = table.average(inside * table.scores) / share
+        points[number] = mean_score, rate, *ends, table.scores[bins == number].min()
+    x, y, low, high, threshold = points.T
+    return Curve(x, y, low, high, threshold)
+
+
+def calibration_error(
+    positives: Positives, *, confidence: float = 0.95, n_bins: int = 10
+) -> tuple[float, float, float, float]:
+    r"""Expected calibration error, :math:`\sum_b |E[(y - f) 1_b]|`.
+
+    Absolute values of noisy gaps are too large on average. The estimate is the error at which the
+    observed sum would be the median, the interval that at which it would not be extreme, when the
+    gaps are in the proportion observed and their errors normal with known covariance.
+
+    Returns
+    -------
+    value, standard_error, low, high : float
+    """
+    bins = score_bins(positives, n_bins)
+    members = (bins == np.arange(bins.max() + 1)[:, None]).astype(float)
+    table = positives.table
+    gaps = members @ (positives.masses - table.shares * table.scores)
+    covariance = np.stack(
+        [
+            members @ mass_covariance(positives, m, -m * table.scores, offset=table.scores)
+            for m in members
+        ]
+    )
+    deviations = np.sqrt(np.maximum(np.diag(covariance), 1e-18))
+    errors = _draws(covariance, positives.freedom)
+    total = np.abs(gaps).sum()
+    # A gap that looks small may be as large as its error: spread evenly, the same sum is likelier
+    # to come from a larger calibration error, and the upper end allows for that.
+    spread = _folded_mean(gaps, deviations)
+    tail = (1 - confidence) / 2
+    low, _ = _error_at(total, np.abs(gaps), gaps, errors, 1 - tail)
+    value, deviation = _error_at(total, np.abs(gaps), gaps, errors, 0.5)
+    high, _ = _error_at(total, spread, gaps, errors, tail)
+    return value, deviation, low, high
+
+
+def _folded_mean(mean: Array, deviation: Array) -> Array:
+    """Mean of the absolute value of a normal variable."""
+    ratio = mean / deviation
+    tails = np.exp(-(ratio**2) / 2) * np.sqrt(2 / np.pi)
+    return deviation * (tails + ratio * special.erf(ratio / np.sqrt(2)))
+
+
+def _error_at(
+    total: float, sizes: Array, gaps: Array, errors: Array, probability: float
+) -> tuple[float, float]:
+    """Error at which `total` is that quantile of the noisy sum, and the sum's deviation there."""
+    shape = np.where(gaps < 0, -1, 1) * sizes / max(sizes.sum(), 1e-12)
+    truths = np.concatenate([[0.0], total * np.geomspace(0.02, 4, N_STEPS)])
+    sums = sum(np.abs(truths[:, None] * s + e) for s, e in zip(shape, errors.T, strict=True))
+    quantiles = np.quantile(sums, probability, axis=1)
+    found = 0.0
+    if total > quantiles[0]:
+        found = float(np.interp(total, np.maximum.accumulate(quantiles), truths))
+    return found, float(sums[np.searchsorted(truths, found)].std())
+
+
+def _draws(covariance: Array, freedom: float) -> Array:
+    """Errors of the gaps, t-distributed; always the same ones, so that results repeat."""
+    rng = np.random.default_rng(0)
+    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+    root = vectors * np.sqrt(np.maximum(values, 0))
+    normal = rng.standard_normal((N_DRAWS, len(values))) @ root.T
+    return normal / np.sqrt(rng.chisquare(freedom, (N_DRAWS, 1)) / freedom)

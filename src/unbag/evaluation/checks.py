@@ -1,0 +1,264 @@
+"""`check_bags`: is what the guarantees assume plausible for these bags?"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from unbag.bags import Bags, bags_of
+from unbag.errors import BagDataError, BagDataWarning
+from unbag.evaluation import bag_tests
+from unbag.evaluation.bag_tests import Answer
+
+__all__ = ["BagReport", "Finding", "check_bags", "check_made_bags"]
+
+Bias = Literal["upper", "lower", "unreliable", "none"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One question asked of the bags, and the answer.
+
+    Attributes
+    ----------
+    check : str
+    p_value : float
+        Corrected for the number of checks (Holm); NaN if the question does not arise.
+    effect : float
+        Size of the effect; what it measures is in `detail`.
+    detail : str
+    raised : bool
+        Whether the assumption is rejected.
+    bias : {"upper", "lower", "unreliable", "none"}
+        What the finding makes of the estimated risk, if raised.
+    advice : str
+        What to do about it.
+    """
+
+    check: str
+    p_value: float
+    effect: float
+    detail: str
+    raised: bool
+    bias: Bias
+    advice: str
+
+
+@dataclass(frozen=True)
+class BagReport:
+    """All findings about some bags.
+
+    Attributes
+    ----------
+    findings : list of Finding
+    n_bags : int
+    level : float
+    """
+
+    findings: list[Finding]
+    n_bags: int
+    level: float
+
+    @property
+    def raised(self) -> list[Finding]:
+        """Findings that reject an assumption."""
+        return [finding for finding in self.findings if finding.raised]
+
+    @property
+    def plausible(self) -> bool:
+        """Whether the bags may be random draws with exact proportions."""
+        return not self.raised
+
+    @property
+    def bias(self) -> Bias:
+        """What is to be made of the risk estimated from these bags."""
+        kinds = {finding.bias for finding in self.raised} - {"none"}
+        if not kinds:
+            return "none"
+        return kinds.pop() if len(kinds) == 1 else "unreliable"
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        return VERDICTS[self.bias] if self.raised else VERDICTS["plausible"]
+
+    def __getitem__(self, check: str) -> Finding:
+        return next(finding for finding in self.findings if finding.check == check)
+
+    def __rich__(self) -> Any:
+        from rich.table import Table
+
+        table = Table(title=f"{self.n_bags} bags", caption=self.verdict)
+        for column in ("check", "p", "finding", "what to do"):
+            table.add_column(column)
+        for f in self.findings:
+            p_value = "" if np.isnan(f.p_value) else f"{f.p_value:.2g}"
+            mark = "! " if f.raised else ""
+            table.add_row(mark + f.check, p_value, f.detail, f.advice if f.raised else "")
+        return table
+
+    def __str__(self) -> str:
+        from io import StringIO
+
+        from rich.console import Console
+
+        stream = StringIO()
+        Console(file=stream, width=110, color_system=None).print(self.__rich__())
+        return stream.getvalue()
+
+    def to_frame(self) -> Any:
+        """All findings as a pandas DataFrame, one row per check."""
+        import pandas as pd
+
+        return pd.DataFrame([vars(finding) for finding in self.findings]).set_index("check")
+
+
+VERDICTS = {
+    "plausible": "Nothing speaks against random bags with exact proportions.",
+    "none": "The risk estimate is not biased by what was found, but its interval may be off.",
+    "upper": "These bags are not random draws: the risk estimate is an upper one.",
+    "lower": "These bags are not random draws: the risk estimate is a lower one.",
+    "unreliable": "These bags break the assumptions: the risk estimate is unreliable.",
+}
+
+
+@dataclass(frozen=True)
+class _Check:
+    test: Callable[[Bags], Answer]
+    bias: Callable[[Answer], Bias]
+    advice: str
+
+
+# What each finding does to the estimate. If bags draw their instances from laws of their own,
+# R_hat exceeds R by (k - 1) Var(mean residual of a bag) on average: never less than nothing.
+CHECKS: dict[str, _Check] = {
+    "dispersion": _Check(
+        bag_tests.dispersion,
+        lambda found: "upper" if found.effect > 1 else "lower",
+        "Find out what instances of a bag share and give it to the model as a feature; regroup "
+        "at random if you can. Balanced bags need the rule `proportion_square`.",
+    ),
+    "homogeneity": _Check(
+        bag_tests.homogeneity,
+        lambda found: "upper",
+        "Bags were grouped by something the features show. Include it in the model; read errors "
+        "as upper limits and other metrics with care.",
+    ),
+    "duplicates": _Check(
+        bag_tests.duplicates,
+        lambda found: "unreliable",
+        "Bags overlap, so their errors are not independent and intervals are too short. Keep each "
+        "instance in one bag, and repeat the count.",
+    ),
+    "one_class": _Check(
+        bag_tests.one_class,
+        lambda found: "upper",
+        "Bags were formed by label. Use those of one class as labelled instances.",
+    ),
+    "rounding": _Check(
+        bag_tests.rounding,
+        lambda found: "upper",
+        "Ask for counts, or pass `noise_variance` = step**2 / 12.",
+    ),
+    "suppression": _Check(
+        bag_tests.suppression,
+        lambda found: "unreliable",
+        "Small counts are withheld: which bags are missing depends on their labels. Ask for noise "
+        "instead of suppression, or use larger bags.",
+    ),
+    "clipping": _Check(
+        bag_tests.clipping,
+        lambda found: "unreliable",
+        "Extreme proportions were cut off. Ask for the counts, or drop those bags knowing that "
+        "the rest is no random choice.",
+    ),
+    "size_drift": _Check(
+        bag_tests.size_drift,
+        lambda found: "upper",
+        "Large and small bags hold different instances. Evaluate them apart.",
+    ),
+}
+
+
+def check_bags(
+    X: Any,
+    y: Any,
+    *,
+    bags: Any = None,
+    noise_variance: Any = None,
+    level: float = 0.05,
+) -> BagReport:
+    """Ask of bags what the guarantees assume of them.
+
+    Parameters
+    ----------
+    X : array of shape (n_instances, ...)
+    y : array of shape (n_instances,) or (n_instances, n_outputs)
+        Each instance's bag proportion, or a `BagTarget`.
+    bags : array of shape (n_instances,), optional
+        Bag of each instance; not needed with a `BagTarget`.
+    noise_variance : float, mapping or array of shape (n_bags,), optional
+        Known variance of the noise in the proportions.
+    level : float
+        Chance that random bags with exact proportions raise anything at all.
+
+    Returns
+    -------
+    BagReport
+
+    Notes
+    -----
+    P-values are corrected for the number of checks by Holm's method. A check that is not raised
+    proves nothing: bags can be formed by something no feature shows.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 3))
+    >>> labels = X[:, 0] > 0
+    >>> by_feature = np.argsort(np.argsort(X[:, 1] + X[:, 0])) // 20
+    >>> y = np.array([labels[by_feature == b].mean() for b in by_feature])
+    >>> check_bags(X, y, bags=by_feature).verdict
+    'These bags are not random draws: the risk estimate is an upper one.'
+    """
+    ids = bags_of(y, bags)
+    if ids is None:
+        raise BagDataError("check_bags needs the bags: pass `bags`, or a BagTarget as y.")
+    with warnings.catch_warnings():
+        # What this warning says is one of the findings.
+        warnings.simplefilter("ignore", BagDataWarning)
+        data = Bags.from_arrays(X, bags=ids, y=np.asarray(y), noise_variance=noise_variance)
+    return check_made_bags(data, level=level)
+
+
+def check_made_bags(bags: Bags, *, level: float = 0.05) -> BagReport:
+    """Ask of a `Bags` what the guarantees assume; see `check_bags`."""
+    results = {name: check.test(bags) for name, check in CHECKS.items()}
+    corrected = _holm({name: found.p_value for name, found in results.items()})
+    findings = [
+        Finding(
+            name,
+            corrected[name],
+            found.effect,
+            found.detail,
+            bool(corrected[name] <= level),
+            CHECKS[name].bias(found),
+            CHECKS[name].advice,
+        )
+        for name, found in results.items()
+    ]
+    return BagReport(findings, bags.n_bags, level)
+
+
+def _holm(p_values: dict[str, float]) -> dict[str, float]:
+    """Holm's correction; questions that do not arise stay out of it."""
+    asked = sorted((p, name) for name, p in p_values.items() if not np.isnan(p))
+    corrected, highest = dict(p_values), 0.0
+    for rank, (p, name) in enumerate(asked):
+        highest = max(highest, min(1.0, (len(asked) - rank) * p))
+        corrected[name] = highest
+    return corrected

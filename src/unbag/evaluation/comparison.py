@@ -1,0 +1,165 @@
+"""Which of two classifiers is better, and by how much, from the same bags."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from unbag.bags import Bags, bags_of
+from unbag.evaluation.evaluate import scores_of
+from unbag.evaluation.risk import checked_scores, decisions, noise_of, risk_scale
+
+__all__ = ["Comparison", "compare_models", "compare_scores"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Difference of two risks.
+
+    Attributes
+    ----------
+    value, low, high, standard_error : float
+        Risk of the first minus risk of the second; negative if the first is better.
+    p_value : float
+        Of no difference, two-sided.
+    disagreement : float
+        Mean square difference of the two predictions: for decisions, how often they differ.
+    n_bags : int
+    confidence : float
+    names : tuple of two str
+
+    Examples
+    --------
+    >>> print(Comparison(-0.012, -0.016, -0.008, 0.002, 1e-6, 0.03, 200, 0.95, ("A", "B")))
+    A is better than B by 1.2 ± 0.4 points (95 % interval, 200 bags, p = 1e-06)
+    """
+
+    value: float
+    low: float
+    high: float
+    standard_error: float
+    p_value: float
+    disagreement: float
+    n_bags: int
+    confidence: float
+    names: tuple[str, str]
+
+    def __str__(self) -> str:
+        first, second = self.names if self.value <= 0 else self.names[::-1]
+        gap, half = 100 * abs(self.value), 50 * (self.high - self.low)
+        verb = "is better than" if self.low > 0 or self.high < 0 else "may be better than"
+        return (
+            f"{first} {verb} {second} by {gap:.1f} ± {half:.1f} points "
+            f"({100 * self.confidence:g} % interval, {self.n_bags} bags, p = {self.p_value:.2g})"
+        )
+
+
+def compare_models(
+    first: Any,
+    second: Any,
+    X: Any,
+    y: Any,
+    *,
+    bags: Any = None,
+    noise_variance: Any = None,
+    loss: Literal["zero_one", "square"] = "zero_one",
+    confidence: float = 0.95,
+    names: tuple[str, str] = ("A", "B"),
+) -> Comparison:
+    """Compare two classifiers, or their probabilities, on the same held-out bags.
+
+    Parameters are those of `unbag.evaluate`; see `compare_scores` for the method.
+    """
+    ids = bags_of(y, bags)
+    ids = np.arange(len(X)) if ids is None else ids
+    data = Bags.from_arrays(X, bags=ids, y=np.asarray(y), noise_variance=noise_variance)
+    pair = scores_of(first, X), scores_of(second, X)
+    return compare_scores(*pair, data, loss=loss, confidence=confidence, names=names)
+
+
+def compare_scores(
+    first: Any,
+    second: Any,
+    bags: Bags,
+    *,
+    loss: Literal["zero_one", "square"] = "zero_one",
+    confidence: float = 0.95,
+    names: tuple[str, str] = ("A", "B"),
+) -> Comparison:
+    r"""Compare two arrays of probabilities on bags.
+
+    With predictions :math:`f, g`, their difference :math:`D = f - g` and middle
+    :math:`c = (f + g)/2`,
+
+    .. math:: E(f - y)^2 - E(g - y)^2 = 2 E[D (c - y)] .
+
+    The right-hand side is linear in the labels, and small where the two agree.
+
+    Notes
+    -----
+    The estimate is the difference of the two pairwise risks. Its variance is
+    :math:`4 (V \sigma_D^2 / n + E[D^2 (c - y)^2] / N)` but for terms of higher order, with
+    :math:`V` the variance of :math:`c - y`; the interval uses Student's law.
+
+    Examples
+    --------
+    >>> bags = Bags.from_arrays(np.zeros((6, 1)), offsets=[0, 2, 4, 6], counts=[1, 1, 1])
+    >>> good = np.array([1.0, 0.0, 1.0, 0.0, 1.0, 0.0])
+    >>> bad = np.array([1.0, 0.0, 1.0, 1.0, 0.0, 0.0])
+    >>> compare_scores(good, bad, bags).value < 0
+    True
+    """
+    hard = loss == "zero_one"
+    pair = [checked_scores(scores, bags) for scores in (first, second)]
+    f, g = [decisions(p, bags.task) for p in pair] if hard else pair
+    scale = risk_scale(bags, hard=hard)
+    value, error = _difference(f, g, bags)
+    freedom = max(bags.n_bags - 2, 1)
+    half = stats.t.ppf((1 + confidence) / 2, freedom) * error * scale
+    p_value = 2 * stats.t.sf(abs(value) / max(error, 1e-300), freedom) if error > 0 else 1.0
+    return Comparison(
+        value=scale * value,
+        low=scale * value - half,
+        high=scale * value + half,
+        standard_error=scale * error,
+        p_value=float(p_value),
+        disagreement=float(scale * ((f - g)[bags.rows] ** 2).sum(axis=1).mean()),
+        n_bags=bags.n_bags,
+        confidence=confidence,
+        names=names,
+    )
+
+
+def _difference(f: Array, g: Array, bags: Bags) -> tuple[float, float]:
+    """Twice E[D (c - y)], summed over outputs, and its standard error."""
+    sizes = bags.sizes.astype(float)
+    shares = sizes / sizes.sum()
+    gaps = bags.mean((f + g) / 2) - bags.proportions.reshape(bags.n_bags, -1)
+    differences = bags.mean(f - g)
+    mean_gap, mean_difference = shares @ gaps, shares @ differences
+    z, d = gaps - mean_gap, differences - mean_difference
+    products = sizes * (z * d).sum(axis=1)
+    covariance = products.sum() / (bags.n_bags - 1)
+    value = 2 * ((1 - 1 / sizes.sum()) * covariance + mean_gap @ mean_difference)
+    return float(value), float(2 * np.sqrt(_variance(f, g, bags, z, sizes)))
+
+
+def _variance(f: Array, g: Array, bags: Bags, z: Array, sizes: Array) -> float:
+    f, g = f[bags.rows], g[bags.rows]
+    n_bags, n_instances = len(sizes), sizes.sum()
+    spread = np.atleast_2d(np.cov((f - g).T))
+    # Noise in the proportions is part of the residuals' covariance, and need not be known here.
+    residual = (z * sizes[:, None]).T @ z / (n_bags - 1)
+    pairs = 1 - n_bags / n_instances
+    noise = float(np.mean(sizes * noise_of(bags)))
+    paired = np.trace(residual @ spread) * pairs + (1 - pairs) * noise * np.trace(spread)
+    middle = (f + g) / 2
+    chance = np.clip(middle, 0, 1)
+    single = ((f - g) ** 2 * (chance * (1 - middle) ** 2 + (1 - chance) * middle**2)).sum(axis=1)
+    return float(paired / n_bags + single.mean() / n_instances)

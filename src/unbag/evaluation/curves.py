@@ -1,0 +1,93 @@
+"""Metrics of scores: each a value and its gradients by the positives and by the instances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbag.evaluation.functionals import Positives
+
+__all__ = ["SCORE_METRICS", "Gradient", "auc", "average_precision", "log_loss"]
+
+Array = NDArray[Any]
+
+
+class Gradient(NamedTuple):
+    """A metric, its derivative by the mass of positives at each score and by the share there.
+
+    `second`, where the metric is far from linear, is its second derivative by the masses along a
+    direction.
+    """
+
+    value: float
+    by_positives: Array
+    by_shares: Array
+    second: Callable[[Array], float] | None = None
+
+
+def log_loss(positives: Positives) -> Gradient:
+    r"""Mean of :math:`-y \log f - (1 - y) \log(1 - f)`; scores are kept 1e-15 away from 0 and 1."""
+    scores = np.clip(positives.table.scores, 1e-15, 1 - 1e-15)
+    by_positives = np.log1p(-scores) - np.log(scores)
+    by_shares = -np.log1p(-scores)
+    value = positives.masses @ by_positives + positives.table.shares @ by_shares
+    return Gradient(float(value), by_positives, by_shares)
+
+
+def auc(positives: Positives) -> Gradient:
+    r"""Chance that a positive scores above a negative, ties counting one half.
+
+    .. math:: \mathrm{AUC} = \frac{E[y F(f)] - p^2 / 2}{p (1 - p)},
+
+    where :math:`F` is the mid-distribution function of all scores. NaN if there is one class only.
+    """
+    shares, masses, prior = positives.table.shares, positives.masses, positives.prior
+    below = np.cumsum(shares) - shares / 2
+    scale = prior * (1 - prior) if 1e-9 < prior < 1 - 1e-9 else np.nan
+    value = (masses @ below - prior**2 / 2) / scale
+    by_positives = (below - prior - value * (1 - 2 * prior)) / scale
+    # An instance raises the rank of every positive above it.
+    above = masses.sum() - np.cumsum(masses) + masses / 2
+    return Gradient(float(value), by_positives, above / scale)
+
+
+def average_precision(positives: Positives) -> Gradient:
+    r"""Precision averaged over the positives, :math:`\sum_t P_t (R_t - R_{t-1})`.
+
+    Notes
+    -----
+    The products of masses at the same scores are freed of what their common error adds.
+    """
+    shares, masses, prior = positives.table.shares, positives.masses, positives.prior
+    chosen = np.cumsum(shares[::-1])[::-1]
+    precision = np.cumsum(masses[::-1])[::-1] / chosen
+    value = (masses @ precision - _squared_error(positives, chosen)) / prior
+    to_lower = np.cumsum(masses / chosen)
+    by_positives = (precision + to_lower - value) / prior
+    by_shares = -np.cumsum(masses * precision / chosen) / prior
+
+    def second(direction: Array) -> float:
+        total = direction.sum()
+        products = direction @ (np.cumsum(direction[::-1])[::-1] / chosen)
+        cross = direction @ (precision + to_lower) * total
+        return float(2 * (products / prior - cross / prior**2 + value * total**2 / prior**2))
+
+    return Gradient(float(value), by_positives, by_shares, second)
+
+
+def _squared_error(positives: Positives, chosen: Array) -> float:
+    """Sum over scores of Cov(mass there, mass from there up), per share from there up."""
+    table = positives.table
+    pairs = positives.variance * (1 - 1 / table.sizes) + table.sizes * table.noise
+    per_bag = positives.weights**2 @ pairs
+    return float(per_bag * (table.shares @ ((1 - chosen) / chosen)))
+
+
+SCORE_METRICS: dict[str, Callable[[Positives], Gradient]] = {
+    "log_loss": log_loss,
+    "auc": auc,
+    "average_precision": average_precision,
+}

@@ -1,0 +1,253 @@
+"""`evaluate`: every metric of a classifier from held-out bags, without a single label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbag.bags import Bags, bags_of
+from unbag.errors import BagDataError
+from unbag.evaluation import calibration
+from unbag.evaluation.confusion import decision_intervals, estimate_errors
+from unbag.evaluation.curves import SCORE_METRICS, Gradient
+from unbag.evaluation.functionals import Positives, fit_positives, score_table
+from unbag.evaluation.influence import Spread, mass_covariance, spread_of, studentised_interval
+from unbag.evaluation.multiclass import confusion_matrix, multiclass_log_loss
+from unbag.evaluation.results import Estimate, Evaluation
+from unbag.evaluation.risk import (
+    checked_scores,
+    decisions,
+    estimate_risk,
+    fitted_noise_kurtosis,
+    noise_of,
+)
+
+__all__ = ["evaluate", "evaluate_bags", "score_metric"]
+
+Array = NDArray[Any]
+CELLS = ("true_negatives", "false_positives", "false_negatives", "true_positives")
+
+
+@dataclass(frozen=True)
+class _Settings:
+    confidence: float
+    noise_kurtosis: float
+    n_bins: int
+
+
+def evaluate(
+    model_or_scores: Any,
+    X: Any,
+    y: Any,
+    *,
+    bags: Any = None,
+    noise_variance: Any = None,
+    noise_kurtosis: float | None = None,
+    confidence: float = 0.95,
+    n_bins: int = 10,
+) -> Evaluation:
+    """Evaluate a classifier of single instances from bags, each metric with an interval.
+
+    Parameters
+    ----------
+    model_or_scores : classifier, callable or array
+        Something with `predict_proba` or `decision_function`, a function from `X` to
+        probabilities, or the probabilities themselves, one row per instance of `X`.
+    X : array of shape (n_instances, ...)
+        Instances of bags the classifier was not fitted on.
+    y : array of shape (n_instances,) or (n_instances, n_outputs)
+        Each instance's bag proportion, or a `BagTarget`.
+    bags : array of shape (n_instances,), optional
+        Bag of each instance. None reads them from a `BagTarget`; other targets are then taken for
+        labels of single instances.
+    noise_variance : float, mapping or array of shape (n_bags,), optional
+        Known variance of the noise in the proportions; `unbag.privacy_noise` gives it.
+    noise_kurtosis : float, optional
+        Its excess kurtosis, 0 if normal, 3 if Laplace. None estimates it.
+    confidence : float
+    n_bins : int
+        Bins of the calibration curve.
+
+    Returns
+    -------
+    Evaluation
+
+    Notes
+    -----
+    Bags must be random draws of instances, see `unbag.check_bags`. Estimates are not clipped: one
+    outside its natural range is flagged.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.random(6000) < 0.5
+    >>> scores = np.where(rng.random(6000) < 0.1, ~labels, labels) * 0.8 + 0.1
+    >>> ids = np.repeat(np.arange(300), 20)
+    >>> y = np.repeat(labels.reshape(300, 20).mean(axis=1), 20)
+    >>> found = evaluate(scores, np.zeros((6000, 1)), y, bags=ids)
+    >>> found["error"].low < 0.1 < found["error"].high
+    True
+    """
+    ids = bags_of(y, bags)
+    ids = np.arange(len(X)) if ids is None else ids
+    data = Bags.from_arrays(X, bags=ids, y=np.asarray(y), noise_variance=noise_variance)
+    scores = scores_of(model_or_scores, X)
+    return evaluate_bags(
+        scores, data, noise_kurtosis=noise_kurtosis, confidence=confidence, n_bins=n_bins
+    )
+
+
+def scores_of(model_or_scores: Any, X: Any) -> Any:
+    """Probabilities by a classifier, a function or an array."""
+    if hasattr(model_or_scores, "predict_proba"):
+        return model_or_scores.predict_proba(X)
+    if callable(model_or_scores):
+        return model_or_scores(X)
+    if hasattr(model_or_scores, "predict"):
+        raise BagDataError(
+            "model_or_scores has no predict_proba. Pass hard predictions as an array of 0 and 1."
+        )
+    return model_or_scores
+
+
+def evaluate_bags(
+    scores: Any,
+    bags: Bags,
+    *,
+    noise_kurtosis: float | None = None,
+    confidence: float = 0.95,
+    n_bins: int = 10,
+) -> Evaluation:
+    """Evaluate probabilities, in the order of ``bags.X``, on bags; see `evaluate`."""
+    values = checked_scores(scores, bags)
+    if noise_kurtosis is None:
+        noise_kurtosis = fitted_noise_kurtosis(values, bags)
+    settings = _Settings(confidence, noise_kurtosis, n_bins)
+    shared = _risks(values, bags, settings)
+    # A metric that is not defined, as AUC without a positive, is NaN and says so in the table.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        outputs = [_one_output(values[:, i], bags, i, settings) for i in range(values.shape[1])]
+    estimates = _merged(shared, [found for found, *_ in outputs], bags.task)
+    cells = np.stack([c for _, c, *_ in outputs], axis=1)
+    if bags.task == "multiclass":
+        hard, noise = decisions(values, bags.task), noise_of(bags)
+        cells = np.stack(confusion_matrix(hard, bags, noise, confidence=confidence))[:, None]
+    value, low, high = cells if bags.task == "multilabel" else cells[:, 0]
+    error = estimates["error"]
+    return Evaluation(
+        estimates,
+        confusion=value,
+        confusion_low=low,
+        confusion_high=high,
+        roc=[curve for *_, curve, _ in outputs],
+        calibration=[curve for *_, curve in outputs],
+        residuals=(bags.mean(values) - bags.proportions.reshape(bags.n_bags, -1)).squeeze(),
+        task=bags.task,
+        n_bags=bags.n_bags,
+        n_instances=bags.n_instances,
+        confidence=confidence,
+        equivalent_labels=max(error.value * (1 - error.value), 0) / error.standard_error**2,
+    )
+
+
+def _risks(values: Array, bags: Bags, settings: _Settings) -> dict[str, Estimate]:
+    """Error and Brier score, and the log loss of several classes."""
+    found = {}
+    for name, loss in (("error", "zero_one"), ("brier", "square")):
+        risk = estimate_risk(
+            values,
+            bags,
+            loss=loss,  # type: ignore[arg-type]
+            confidence=settings.confidence,
+            noise_kurtosis=settings.noise_kurtosis,
+        )
+        highest = 2.0 if bags.task == "multiclass" and loss == "square" else 1.0
+        ends = risk.value, risk.low, risk.high, risk.standard_error
+        found[name] = Estimate(*ends, highest=highest)
+    if bags.task == "multiclass":
+        value, error, low, high = multiclass_log_loss(
+            values, bags, noise_of(bags), confidence=settings.confidence
+        )
+        found["log_loss"] = Estimate(value, low, high, error, highest=np.inf)
+    return found
+
+
+def _one_output(
+    scores: Array, bags: Bags, output: int, settings: _Settings
+) -> tuple[dict[str, Estimate], Array, calibration.Curve, calibration.Curve]:
+    """Everything about one label, or one class against the rest."""
+    proportions = bags.proportions.reshape(bags.n_bags, -1)[:, output]
+    table = score_table(scores, bags, proportions, noise_of(bags))
+    errors = estimate_errors(table, noise_kurtosis=settings.noise_kurtosis)
+    intervals = decision_intervals(errors, confidence=settings.confidence)
+    found = {
+        name: Estimate(value, low, high, error)
+        for name, (value, error, low, high) in intervals.items()
+    }
+    cells = np.array([_ends(found.pop(name)) for name in CELLS]).T.reshape(3, 2, 2)
+    positives = fit_positives(table)
+    for name, gradient_of in SCORE_METRICS.items():
+        found[name] = score_metric(
+            gradient_of(positives),
+            positives,
+            confidence=settings.confidence,
+            noise_kurtosis=settings.noise_kurtosis,
+            highest=np.inf if name == "log_loss" else 1.0,
+        )
+    value, error, low, high = calibration.calibration_error(
+        positives, confidence=settings.confidence, n_bins=settings.n_bins
+    )
+    found["calibration_error"] = Estimate(value, low, high, error)
+    return found, cells, *_curves(positives, settings)
+
+
+def _ends(found: Estimate) -> tuple[float, float, float]:
+    return found.value, found.low, found.high
+
+
+def _curves(
+    positives: Positives, settings: _Settings
+) -> tuple[calibration.Curve, calibration.Curve]:
+    kurtosis, confidence = settings.noise_kurtosis, settings.confidence
+    return (
+        calibration.roc_curve(positives, confidence=confidence, noise_kurtosis=kurtosis),
+        calibration.calibration_curve(
+            positives, confidence=confidence, noise_kurtosis=kurtosis, n_bins=settings.n_bins
+        ),
+    )
+
+
+def score_metric(
+    found: Gradient,
+    positives: Positives,
+    *,
+    confidence: float = 0.95,
+    noise_kurtosis: float = 0.0,
+    highest: float = 1.0,
+) -> Estimate:
+    """Give a metric of scores its interval."""
+    gradients = found.by_positives, found.by_shares
+    spread = spread_of(positives, *gradients, noise_kurtosis=noise_kurtosis)
+    if found.second is not None:
+        direction = mass_covariance(positives, *gradients)
+        curvature = found.second(direction) / spread.deviation**3
+        spread = Spread(spread.deviation, spread.skewness, spread.freedom, curvature)
+    low, high = studentised_interval(found.value, spread, confidence=confidence)
+    return Estimate(found.value, low, high, spread.deviation, highest=highest)
+
+
+def _merged(
+    shared: dict[str, Estimate], outputs: list[dict[str, Estimate]], task: str
+) -> dict[str, Estimate]:
+    if task == "binary":
+        return {**shared, **outputs[0]}
+    single = {
+        f"{name}[{number}]": found
+        for number, output in enumerate(outputs)
+        for name, found in output.items()
+        if not (task == "multiclass" and name == "log_loss")
+    }
+    return {**shared, **single}

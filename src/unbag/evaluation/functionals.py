@@ -1,0 +1,253 @@
+r"""Every average :math:`E[y \, g(x)]` from bags: how many positives there are at each score.
+
+Any function of labels and scores that a metric needs is such an average or a smooth function of
+several. `fit_positives` finds the mass of positives at each distinct score; a metric is then an
+ordinary weighted formula, and its interval follows from its gradient by that mass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse, special
+
+from unbag.bags import Bags
+
+__all__ = ["Positives", "ScoreTable", "fit_positives", "score_table"]
+
+Array = NDArray[Any]
+# The control is a linear function of score and decision.
+N_SLOPES = 2
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """Binary bags as the metrics see them: distinct scores and how each bag shares them.
+
+    Attributes
+    ----------
+    scores, shares : array of shape (n_scores,)
+        Distinct scores, increasing, and the share of all instances at each.
+    membership : array or sparse matrix of shape (n_bags, n_scores)
+        Share of each bag's instances at each score.
+    proportions, sizes, noise : array of shape (n_bags,)
+    threshold : float
+        A score above it predicts the positive label.
+    """
+
+    scores: Array
+    shares: Array
+    membership: Any
+    proportions: Array
+    sizes: Array
+    noise: Array
+    threshold: float = 0.5
+
+    @property
+    def n_bags(self) -> int:
+        """Number of bags."""
+        return len(self.sizes)
+
+    @cached_property
+    def n_instances(self) -> float:
+        """Number of instances."""
+        return float(self.sizes.sum())
+
+    @cached_property
+    def hard(self) -> Array:
+        """Prediction at each score."""
+        return (self.scores > self.threshold).astype(float)
+
+    def bag_mean(self, values: Array) -> Array:
+        """Average a function of the score over each bag."""
+        return np.asarray(self.membership @ values)
+
+    def average(self, values: Array) -> Any:
+        """Average a function of the score over all instances."""
+        return self.shares @ values
+
+
+def score_table(
+    scores: Array, bags: Bags, proportions: Array, noise: Array, *, threshold: float = 0.5
+) -> ScoreTable:
+    """Collect instances of equal score; `scores` and `proportions` are of one label or class."""
+    distinct, where = np.unique(scores[bags.rows], return_inverse=True)
+    sizes = bags.sizes.astype(float)
+    ends = np.append(bags.starts, len(bags.rows))
+    each = np.repeat(1 / sizes, bags.sizes)
+    shape = (bags.n_bags, len(distinct))
+    membership = sparse.csr_array((each, where.reshape(-1), ends), shape=shape)
+    shares = np.bincount(where.reshape(-1)) / len(bags.rows)
+    return ScoreTable(distinct, shares, membership, proportions, sizes, noise, threshold)
+
+
+@dataclass(frozen=True)
+class Positives:
+    r"""Where the positives are, as far as bags tell, and how uncertain that is.
+
+    Attributes
+    ----------
+    table : ScoreTable
+    masses : array of shape (n_scores,)
+        Unbiased share of all instances that are positive and have this score. It can be negative.
+    control : array of shape (n_scores,)
+        Prediction :math:`c` of the label by a linear function of score and decision.
+    variance : float
+        Variance :math:`V` of an instance's residual :math:`e = y - c`.
+    residuals, weights, square_weights : array of shape (n_bags,)
+        Residual of each bag, its weight in averages of products of the residual with something
+        else, and its weight in `variance`; the weights add up to one.
+    mix : float
+        Share :math:`\eta` given to what the residual variance, rather than the regression, says
+        about the variance that `control` explains.
+    """
+
+    table: ScoreTable
+    masses: Array
+    control: Array
+    variance: float
+    residuals: Array
+    weights: Array
+    square_weights: Array
+    mix: float
+
+    @cached_property
+    def chances(self) -> Array:
+        """Working probability of a positive at each score; only spreads depend on it."""
+        return working_chances(self.table, self.masses, self.control)
+
+    @property
+    def freedom(self) -> int:
+        """Bags less the coefficients fitted to them."""
+        return max(self.table.n_bags - N_SLOPES - 1, 1)
+
+    @cached_property
+    def prior(self) -> float:
+        """Share of positives."""
+        return float(self.masses.sum())
+
+
+def fit_positives(table: ScoreTable) -> Positives:
+    r"""Find the mass of positives at each score.
+
+    For a control :math:`c(x)` with bag residuals :math:`z_i`,
+
+    .. math:: E[y g] = E[c g] + E[(y - c) g], \qquad
+              E[(y - c) g] = \bar z \, \bar g + \sum_i \pi_i k_i z_i (g_i - \bar g),
+
+    whose variance is that of the small residual, not of the label. The control is the weighted
+    regression of the proportions on score and decision. Because :math:`y^2 = y`, the variance of
+    the labels is :math:`p (1 - p)`; what of it the residuals do not show must be explained by the
+    control, which fixes its scale far better than the regression does when errors are rare.
+
+    Notes
+    -----
+    Asymptotically unbiased for i.i.d. instances and any scores, calibrated or not.
+    """
+    basis = np.stack([table.scores, table.hard], axis=1)
+    variance = float(np.mean(table.sizes * table.proportions.var() + 1e-12))
+    variance = min(variance, 0.25)
+    for _ in range(2 if table.noise.any() else 1):
+        precision = 1 / (variance / table.sizes + table.noise)
+        control, residuals = _regression(table, basis, precision)
+        found = _residual_variance(table, residuals, _square_weights(table, precision))
+        # No residual at all stands for less than one error.
+        variance = max(found, 0.1 / table.n_instances)
+    return _assemble(table, control, residuals, precision, found)
+
+
+def _regression(table: ScoreTable, basis: Array, precision: Array) -> tuple[Array, Array]:
+    shares = precision / precision.sum()
+    features = table.bag_mean(basis)
+    features = features - shares @ features
+    targets = table.proportions - shares @ table.proportions
+    root = np.sqrt(precision)
+    slopes = np.linalg.lstsq(features * root[:, None], targets * root, rcond=1e-9)[0]
+    spread = (basis - table.average(basis)) @ slopes
+    prior = shares @ (table.proportions - table.bag_mean(spread))
+    control = prior + spread
+    return control, table.proportions - table.bag_mean(control)
+
+
+def _square_weights(table: ScoreTable, precision: Array) -> Array:
+    """Weights of the squared residuals: k z^2 has the standard deviation k / precision."""
+    weights = (precision / table.sizes) ** 2
+    return weights / weights.sum()
+
+
+def _residual_variance(table: ScoreTable, residuals: Array, weights: Array) -> float:
+    squares = table.sizes * (residuals**2 * _lost(table.n_bags) - table.noise)
+    return float(weights @ squares)
+
+
+def _lost(n_bags: int) -> float:
+    """What fitting an intercept and the slopes takes from sums of squares."""
+    return n_bags / max(n_bags - N_SLOPES - 1, 1)
+
+
+def _assemble(
+    table: ScoreTable,
+    control: Array,
+    residuals: Array,
+    precision: Array,
+    found: float,
+) -> Positives:
+    variance = max(found, 0.1 / table.n_instances)
+    weights = precision / table.sizes
+    weights = weights / weights.sum()
+    prior = table.average(control)
+    explained = table.average((control - prior) ** 2)
+    pair_noise = weights @ (variance * (1 - 1 / table.sizes) + table.sizes * table.noise)
+    # Fitting slopes to noise makes the control vary more than it should.
+    explained = max(explained - N_SLOPES * pair_noise * (weights @ weights), 1e-12)
+    mix = explained / (explained + pair_noise / 2) if pair_noise > 0 else 0.0
+    missing = prior * (1 - prior) - explained - found
+    stretch = float(np.clip(1 + mix * missing / (2 * explained), 0.5, 2))
+    control = prior + stretch * (control - prior)
+    shared = _lost(table.n_bags) * weights * table.sizes * residuals
+    correction = _adjoint(table, shared)
+    masses = table.shares * control + correction
+    squares = _square_weights(table, precision)
+    return Positives(table, masses, control, variance, residuals, weights, squares, mix)
+
+
+def _adjoint(table: ScoreTable, bag_values: Array) -> Array:
+    """Mass at each score so that its product with g is sum_i bag_values_i (g_i - mean g)."""
+    return np.asarray(table.membership.T @ bag_values) - table.shares * bag_values.sum()
+
+
+def working_chances(table: ScoreTable, masses: Array, control: Array) -> Array:
+    r"""Recalibrate the scores, :math:`q = \sigma(\alpha + \beta \, \mathrm{logit} f)`, to the bags.
+
+    The two coefficients are those at which :math:`q` has the bags' share of positives and their
+    covariance with the control. Few Newton steps with a ridge suffice: the result only shapes
+    variances, never an estimate.
+    """
+    logits = special.logit(np.clip(table.scores, 1e-6, 1 - 1e-6))
+    design = np.stack([np.ones_like(logits), logits], axis=1)
+    tests = np.stack([np.ones_like(control), control - table.average(control)], axis=1)
+    targets = tests.T @ masses
+    coefficients = np.array([0.0, 1.0])
+    for _ in range(12):
+        chances = special.expit(design @ coefficients)
+        gap = targets - tests.T @ (table.shares * chances)
+        slope = (tests * (table.shares * chances * (1 - chances))[:, None]).T @ design
+        step = np.clip(_solved(slope, gap), -1, 1)
+        coefficients = coefficients + step
+        coefficients[1] = np.clip(coefficients[1], 0.0, 10.0)
+        if np.abs(step).max() < 1e-3:
+            break
+    return np.clip(special.expit(design @ coefficients), 1e-4, 1 - 1e-4)
+
+
+def _solved(matrix: Array, target: Array) -> Array:
+    """Solve two equations; where they are all but one, leave the second unknown alone."""
+    (a, b), (c, d) = matrix
+    determinant = a * d - b * c
+    if abs(determinant) <= 1e-9 * (abs(a * d) + abs(b * c)) + 1e-300:
+        return np.array([target[0] / max(a, 1e-12), 0.0])
+    return np.array([d * target[0] - b * target[1], a * target[1] - c * target[0]]) / determinant

@@ -1,0 +1,178 @@
+r"""Intervals for smooth functions of where the positives are.
+
+A metric with gradient :math:`G` by the mass of positives and :math:`A` by the share of instances
+has error :math:`\sum_i \pi_i k_i z_i u_i` (products of distinct instances in one bag) plus the
+average of :math:`y G + A` over instances. Both have known variance and skewness.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from unbag.evaluation.functionals import Positives
+from unbag.evaluation.intervals import pearson_quantile
+
+__all__ = ["Spread", "mass_covariance", "spread_of", "studentised_interval"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Spread:
+    r"""How an estimate scatters.
+
+    Attributes
+    ----------
+    deviation : float
+        Standard deviation.
+    skewness : float
+        Skewness of the estimate's linear part.
+    freedom : float
+        Degrees of freedom of the deviation.
+    curvature : float
+        :math:`\nabla' \Sigma H \Sigma \nabla / \sigma^3`: what the metric's second derivative
+        :math:`H` adds to a third of the skewness.
+    """
+
+    deviation: float
+    skewness: float
+    freedom: float
+    curvature: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Law:
+    """Working joint law of score and label: values at label 0 and label 1, and their weights."""
+
+    weights: Array  # (2, n_scores)
+
+    def mean(self, values: Array) -> float:
+        return float((self.weights * values).sum())
+
+
+def spread_of(
+    positives: Positives, gradient: Array, share_gradient: Array, *, noise_kurtosis: float = 0.0
+) -> Spread:
+    r"""Spread of a metric, given its gradients by the positives and by the instances at each score.
+
+    With :math:`g = \bar g + b (c - p) + g_\perp`, the factor that meets the residual in a bag is
+    :math:`u = g_\perp + b (1 - \eta)(c - p) - (b \eta / 2) \, e`; products of distinct instances
+    have variance :math:`V \sigma_u^2 + C^2`, with :math:`C = \mathrm{Cov}(e, u)`.
+    """
+    table = positives.table
+    centred = gradient - table.average(gradient)
+    control = positives.control - table.average(positives.control)
+    slope = table.average(centred * control) / max(table.average(control**2), 1e-12)
+    linear = centred - slope * positives.mix * control
+    half = slope * positives.mix / 2
+    return _combined(positives, gradient, share_gradient, linear, half, noise_kurtosis)
+
+
+def _combined(
+    positives: Positives,
+    gradient: Array,
+    share_gradient: Array,
+    linear: Array,
+    half: float,
+    noise_kurtosis: float,
+) -> Spread:
+    table, chances = positives.table, positives.chances
+    law = _Law(np.stack([1 - chances, chances]) * table.shares)
+    residual = np.stack([0 - chances, 1 - chances])
+    instance = np.stack([share_gradient, gradient + share_gradient])
+    instance = instance - law.mean(instance)
+    factor = linear - half * residual
+    variance, third = _pair_cumulants(positives, linear, half, noise_kurtosis)
+    weights, sizes = positives.weights, table.sizes
+    # Averages weight all instances alike, products within a bag weight them as the bag.
+    own = residual * factor
+    own = own - law.mean(own)
+    variance += law.mean(instance**2) / table.n_instances
+    variance += law.mean(own**2) * float(weights**2 @ (1 / sizes) - 1 / table.n_instances)
+    variance += table.average(gradient) ** 2 * float(table.noise @ (sizes / sizes.sum()) ** 2)
+    third += law.mean(instance**3) / table.n_instances**2
+    third += law.mean(own**3) * float(weights**3 @ sizes**-2.0 - table.n_instances**-2.0)
+    third += _mixed_third(positives, law, residual, factor, instance)
+    return Spread(float(np.sqrt(variance)), float(third / variance**1.5), positives.freedom)
+
+
+def _mixed_third(
+    positives: Positives, law: _Law, residual: Array, factor: Array, instance: Array
+) -> float:
+    """Third cumulant of twice the products of two instances and once an instance's own part."""
+    weights, sizes = positives.weights, positives.table.sizes
+    mixed = (
+        law.mean(residual**2 * instance) * law.mean(factor**2)
+        + 2 * law.mean(residual * factor) * law.mean(residual * factor * instance)
+        + positives.variance * law.mean(factor**2 * instance)
+    )
+    return 3 * mixed * float(weights**3 @ ((1 - 1 / sizes) / sizes))
+
+
+def _pair_cumulants(
+    positives: Positives, linear: Array, half: float, noise_kurtosis: float
+) -> tuple[float, float]:
+    table = positives.table
+    pairs, added = 1 - 1 / table.sizes, table.sizes * table.noise
+    linear_square = float(table.average(linear**2))
+    scale = positives.variance * pairs + added
+    # The residuals of the fit still covary with what the control leaves out.
+    leftover = float(
+        (positives.weights * table.sizes * positives.residuals) @ table.bag_mean(linear)
+    )
+    square = 2 * positives.variance**2 * pairs + 4 * positives.variance * added
+    square = square + (2 + noise_kurtosis) * added**2
+    full = positives.variance + added
+    # Noise with heavier tails than the normal: its square has third cumulant 8 + 12 K4 + K6.
+    tails = 12 * noise_kurtosis + 30 * (noise_kurtosis / 3) ** 2
+    cube = 8 * full**3 + tails * added**3
+    w, v = positives.weights, positives.square_weights
+    variance = w**2 @ (scale * linear_square + leftover**2 * pairs) + half**2 * (v**2 @ square)
+    third = w**3 @ (pairs * 2 * leftover * (3 * full * linear_square + leftover**2))
+    third -= (w**2 * v) @ (pairs * 6 * half * full**2 * linear_square)
+    third -= v**3 @ (pairs * half**3 * cube)
+    return float(variance) * table.n_bags / positives.freedom, float(third)
+
+
+def mass_covariance(
+    positives: Positives, gradient: Array, share_gradient: Array, *, offset: Any = 0.0
+) -> Array:
+    """Covariance of the mass of ``y - offset`` at each score with a metric of these gradients."""
+    table, chances = positives.table, positives.chances
+    centred = gradient - table.average(gradient)
+    control = positives.control - table.average(positives.control)
+    explained = max(table.average(control**2), 1e-12)
+    slope = table.average(centred * control) / explained
+    # The part along the control is known through the residuals' variance, the rest by regression.
+    along = (1 - positives.mix) ** 2 + positives.mix**2 * positives.variance / (2 * explained)
+    pairs = positives.variance * (1 - 1 / table.sizes) + table.sizes * table.noise
+    paired = (positives.weights**2 @ pairs) * (centred - (1 - along) * slope * control)
+    mean = table.average(chances * gradient + share_gradient)
+    single = chances * (1 - offset) * (gradient + share_gradient - mean)
+    single = single - (1 - chances) * offset * (share_gradient - mean)
+    lost = table.n_bags / positives.freedom
+    return table.shares * (lost * paired + single / table.n_instances)
+
+
+def studentised_interval(
+    value: float, spread: Spread, *, confidence: float = 0.95
+) -> tuple[float, float]:
+    r"""Interval of an estimate whose spread grows with it as its skewness says.
+
+    To second order the studentised error has the quantiles
+    :math:`z + \gamma (2 z^2 + 1)/6 + h (z^2 + 1)/2`, with :math:`\gamma` the skewness and :math:`h`
+    the curvature. The same is had here, without the expansion's wild tails, by a shifted gamma law.
+    """
+    tail = (1 - confidence) / 2
+    skewness, curvature = np.clip([spread.skewness, spread.curvature], -1.5, 1.5)
+    widening = special.stdtrit(spread.freedom, 1 - tail) / special.ndtri(1 - tail)
+    widening *= np.sqrt(1 + skewness**2)
+    shift = skewness / 2 + curvature
+    quantiles = pearson_quantile(np.array([tail, 1 - tail]), 2 * skewness + 3 * curvature)
+    low, high = value + spread.deviation * (shift + widening * quantiles)
+    return float(low), float(high)

@@ -1,0 +1,113 @@
+"""What several classes need beyond one class against the rest: confusion matrix and log loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from unbag.bags import Bags
+
+__all__ = ["confusion_matrix", "multiclass_log_loss"]
+
+Array = NDArray[Any]
+
+
+def confusion_matrix(
+    decisions: Array, bags: Bags, noise: Array, *, confidence: float = 0.95
+) -> tuple[Array, Array, Array]:
+    r"""Share of instances of each true class (rows) predicted as each class (columns).
+
+    With one-hot predictions :math:`h` and :math:`e = h - y`, for two classes :math:`a \neq b`
+
+    .. math:: C_{ab} + C_{ba} = -E[e_a e_b], \qquad C_{ab} - C_{ba} = -E[e_a (h_b + y_b)],
+
+    the first precise, the second not; row sums, which are means, correct the second.
+
+    Returns
+    -------
+    value, low, high : array of shape (n_classes, n_classes)
+        With t intervals from the bags' contributions. Unbiased, so entries may be negative.
+    """
+    predicted = bags.mean(decisions)
+    parts = _contributions(predicted, bags.proportions, bags.sizes.astype(float), noise)
+    matrices = _to_confusion(*parts)
+    value = matrices.mean(axis=0)
+    error = matrices.std(axis=0, ddof=1) / np.sqrt(bags.n_bags)
+    half = stats.t.ppf((1 + confidence) / 2, bags.n_bags - 1) * error
+    return value, value - half, value + half
+
+
+def _contributions(
+    predicted: Array, proportions: Array, sizes: Array, noise: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Each bag's share, averaging to E[e e'], E[e (h + y)'], E[e] and E[h]."""
+    shares = sizes / sizes.sum()
+    scale = len(sizes) / (len(sizes) - 1)
+    residual, total = predicted - proportions, predicted + proportions
+    means = shares @ residual, shares @ total
+    e, t = residual - means[0], total - means[1]
+    added = (sizes * noise)[:, None, None] * np.eye(e.shape[1])
+    weighted = sizes[:, None, None] * scale
+    squares = weighted * e[:, :, None] * e[:, None, :] - added
+    crosses = weighted * e[:, :, None] * t[:, None, :] + added
+    of_mean = (shares * len(sizes))[:, None]
+    squares = squares + _product(means[0], means[0], of_mean * e, of_mean * e)
+    crosses = crosses + _product(means[0], means[1], of_mean * e, of_mean * t)
+    return squares, crosses, means[0] + of_mean * e, of_mean * predicted
+
+
+def _product(first: Array, second: Array, first_part: Array, second_part: Array) -> Array:
+    """Product of two means, and each bag's part in it to first order."""
+    middle = np.outer(first, second)
+    return (
+        middle
+        + first_part[:, :, None] * second[None, None, :]
+        + first[None, :, None] * second_part[:, None, :]
+    )
+
+
+def _to_confusion(squares: Array, crosses: Array, gaps: Array, chosen: Array) -> Array:
+    n_classes = squares.shape[1]
+    sums = -squares
+    differences = -(crosses - crosses.swapaxes(1, 2)) / 2
+    # The least change by which every row sum of C - C' becomes the prior less the share chosen.
+    missing = (-gaps - differences.sum(axis=2)) / n_classes
+    differences = differences + missing[:, :, None] - missing[:, None, :]
+    matrix = (sums + differences) / 2
+    diagonal = np.arange(n_classes)
+    matrix[:, diagonal, diagonal] = 0
+    matrix[:, diagonal, diagonal] = chosen - matrix.sum(axis=1)
+    return matrix
+
+
+def multiclass_log_loss(
+    scores: Array, bags: Bags, noise: Array, *, confidence: float = 0.95
+) -> tuple[float, float, float, float]:
+    r"""Mean of :math:`-\log f_y`, with the scores themselves as control.
+
+    Returns
+    -------
+    value, standard_error, low, high : float
+    """
+    scores = scores[bags.rows]
+    losses = -np.log(np.clip(scores, 1e-15, 1))
+    starts, sizes = bags.starts, bags.sizes.astype(float)
+    means = np.add.reduceat(losses, starts, axis=0) / sizes[:, None]
+    residuals = bags.proportions - np.add.reduceat(scores, starts, axis=0) / sizes[:, None]
+    shares = sizes / sizes.sum()
+    gap, level = shares @ residuals, losses.mean(axis=0)
+    e = residuals - gap
+    products = sizes * (e * (means - level)).sum(axis=1)
+    value = (scores * losses).sum(axis=1).mean() + gap @ level + products.sum() / (len(sizes) - 1)
+    covariance = (e * sizes[:, None]).T @ e / (len(sizes) - 1)
+    paired = np.trace(covariance @ np.atleast_2d(np.cov(losses.T))) / len(sizes)
+    # Products of an instance with itself are part of the average over instances below.
+    paired *= 1 - len(sizes) / sizes.sum()
+    paired += (sizes * noise).mean() * (level @ level) / sizes.sum()
+    second = (scores * losses**2).sum(axis=1).mean() - (scores * losses).sum(axis=1).mean() ** 2
+    error = float(np.sqrt(paired + max(second, 0) / sizes.sum()))
+    half = stats.t.ppf((1 + confidence) / 2, len(sizes) - 1) * error
+    return float(value), error, float(value - half), float(value + half)

@@ -1,0 +1,117 @@
+"""From the parameters of differential privacy to the noise in a proportion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, special
+
+__all__ = ["PrivacyNoise", "privacy_noise"]
+
+Array = NDArray[Any]
+Mechanism = Literal["laplace", "gaussian", "geometric"]
+
+
+@dataclass(frozen=True)
+class PrivacyNoise:
+    """Noise of a mechanism, as `unbag.evaluate` takes it.
+
+    Attributes
+    ----------
+    variance : float or array of shape (n_bags,)
+        Variance of the noise in each proportion: pass as `noise_variance`.
+    kurtosis : float
+        Its excess kurtosis: pass as `noise_kurtosis`.
+    count_variance : float
+        Variance of the noise in a count.
+    """
+
+    variance: Any
+    kurtosis: float
+    count_variance: float
+
+
+def privacy_noise(
+    mechanism: Mechanism,
+    sizes: Any,
+    *,
+    epsilon: float,
+    delta: float | None = None,
+    sensitivity: float = 1.0,
+) -> PrivacyNoise:
+    r"""Variance of a proportion whose count was released with differential privacy.
+
+    A count with noise of variance :math:`v` gives a proportion with noise of variance
+    :math:`v / k^2`. Laplace noise of scale :math:`b = \Delta/\epsilon` has :math:`v = 2 b^2`; the
+    two-sided geometric law with ratio :math:`\alpha = e^{-\epsilon/\Delta}` has
+    :math:`v = 2 \alpha / (1 - \alpha)^2`; the normal law has the least :math:`\sigma^2` with
+
+    .. math:: \Phi\Bigl(\frac{\Delta}{2\sigma} - \frac{\epsilon\sigma}{\Delta}\Bigr)
+              - e^\epsilon \Phi\Bigl(-\frac{\Delta}{2\sigma} - \frac{\epsilon\sigma}{\Delta}\Bigr)
+              \le \delta .
+
+    Parameters
+    ----------
+    mechanism : {"laplace", "gaussian", "geometric"}
+    sizes : int or array of shape (n_bags,)
+        Instances in each bag.
+    epsilon : float
+        Privacy spent on each count.
+    delta : float, optional
+        For the Gaussian mechanism only.
+    sensitivity : float
+        Most that one person changes a count by.
+
+    References
+    ----------
+    dwork2006calibrating, ghosh2009universally, balle2018improving
+
+    Examples
+    --------
+    >>> noise = privacy_noise("laplace", 100, epsilon=1.0)
+    >>> noise.variance, noise.kurtosis
+    (0.0002, 3.0)
+    """
+    if not epsilon > 0 or not sensitivity > 0:
+        raise ValueError(
+            f"epsilon and sensitivity must be positive, got {epsilon} and {sensitivity}."
+        )
+    if (delta is not None) != (mechanism == "gaussian"):
+        raise ValueError(
+            f"delta is for the Gaussian mechanism, and needed there; got {delta} for {mechanism!r}."
+        )
+    variance, kurtosis = _count_noise(mechanism, epsilon, delta, sensitivity)
+    per_bag = variance / np.asarray(sizes, dtype=float) ** 2
+    return PrivacyNoise(per_bag if per_bag.ndim else float(per_bag), kurtosis, variance)
+
+
+def _count_noise(
+    mechanism: str, epsilon: float, delta: float | None, sensitivity: float
+) -> tuple[float, float]:
+    if mechanism == "laplace":
+        return 2 * (sensitivity / epsilon) ** 2, 3.0
+    if mechanism == "geometric":
+        ratio = np.exp(-epsilon / sensitivity)
+        # Difference of two geometric laws, each of excess kurtosis 6 + (1 - a)^2 / a.
+        excess = 3 + (1 - ratio) ** 2 / (2 * ratio)
+        return float(2 * ratio / (1 - ratio) ** 2), float(excess)
+    if mechanism == "gaussian" and delta is not None:
+        return _gaussian_deviation(epsilon, delta, sensitivity) ** 2, 0.0
+    raise ValueError(f"mechanism must be 'laplace', 'gaussian' or 'geometric', got {mechanism!r}.")
+
+
+def _gaussian_deviation(epsilon: float, delta: float, sensitivity: float) -> float:
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must lie between 0 and 1, got {delta}.")
+
+    def excess(log_sigma: float) -> float:
+        sigma = np.exp(log_sigma)
+        half, shift = 1 / (2 * sigma), epsilon * sigma
+        # exp(epsilon) times a normal tail, in logarithms: the factor alone can overflow.
+        second = np.exp(epsilon + special.log_ndtr(-half - shift))
+        return float(special.ndtr(half - shift) - second - delta)
+
+    return sensitivity * float(np.exp(optimize.brentq(excess, -20, 20)))

@@ -1,0 +1,207 @@
+"""`check_bags`: silent on random bags, loud on others, and right about the direction."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+
+from unbag.bags import Bags, BagTarget, make_bags
+from unbag.errors import BagDataError
+from unbag.evaluation import check_bags, check_made_bags, estimate_risk
+
+
+def random_bags(rng, *, n_bags=60, bag_size=15, prior=0.3, unequal=False):
+    sizes = rng.integers(3, 2 * bag_size, n_bags) if unequal else np.full(n_bags, bag_size)
+    X = rng.normal(size=(sizes.sum(), 4))
+    labels = rng.random(sizes.sum()) < prior
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    counts = np.add.reduceat(labels, offsets[:-1]).astype(float)
+    return X, labels, offsets, counts
+
+
+@pytest.mark.parametrize("unequal", [False, True])
+@pytest.mark.parametrize("bag_size", [4, 40])
+def test_random_bags_raise_no_more_than_the_level(rng, unequal, bag_size):
+    raised = []
+    for _ in range(150):
+        X, _, offsets, counts = random_bags(rng, bag_size=bag_size, unequal=unequal)
+        report = check_made_bags(Bags.from_arrays(X, offsets=offsets, counts=counts))
+        raised.append(not report.plausible)
+    # Four standard errors above the nominal 5 %.
+    assert np.mean(raised) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 150)
+
+
+DATA = {"breast cancer": load_breast_cancer, "digits": load_digits, "wine": load_wine}
+
+
+def real_data(name):
+    X, classes = DATA[name](return_X_y=True)
+    return X, (classes == classes.max()).astype(float)
+
+
+def commonest_share(X):
+    """Share of the commonest value of each feature: near one, the feature groups nothing."""
+    return np.array([np.unique(x, return_counts=True)[1].max() / len(x) for x in X.T])
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_real_bags_grouped_by_a_feature_are_found_every_time(rng, name):
+    X, labels = real_data(name)
+    found = 0
+    for _ in range(100):
+        rows = rng.permutation(len(X))[: int(0.8 * len(X))]
+        feature = rng.choice(np.flatnonzero(commonest_share(X) < 0.8))
+        order = rows[np.lexsort((rng.random(len(rows)), X[rows, feature]))]
+        n_bags = len(order) // 8
+        bags = Bags.from_arrays(
+            X[order[: 8 * n_bags]],
+            offsets=np.arange(0, 8 * n_bags + 1, 8),
+            counts=labels[order[: 8 * n_bags]].reshape(n_bags, 8).sum(axis=1),
+        )
+        found += check_made_bags(bags)["homogeneity"].raised
+    assert found == 100
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_real_bags_at_random_raise_no_more_than_the_level(rng, name):
+    X, labels = real_data(name)
+    raised = [
+        not check_made_bags(
+            make_bags(X, labels, bag_size=8, seed=int(s), remainder="drop")
+        ).plausible
+        for s in rng.integers(0, 2**31, 100)
+    ]
+    assert np.mean(raised) <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 100)
+
+
+def estimated_against_true(rng, kind, n_draws=200):
+    """Mean estimated and true error of a fixed classifier on bags of some kind."""
+    estimates, truths = [], []
+    for _ in range(n_draws):
+        labels = (rng.random(1200) < 0.5).astype(float)
+        hard = np.where(rng.random(1200) < 0.2, 1 - labels, labels)
+        wrong = hard - labels
+        order = {
+            # Bags whose instances are wrong alike, as when they share an unseen cause.
+            "alike": np.argsort(wrong + rng.normal(size=1200)),
+            # Every bag with as many false positives as false negatives.
+            "balanced": _balanced(rng, wrong, n_bags=60),
+            "random": rng.permutation(1200),
+        }[kind]
+        counts = labels[order].reshape(60, 20).sum(axis=1)
+        bags = Bags.from_arrays(hard[order][:, None], offsets=np.arange(0, 1201, 20), counts=counts)
+        estimates.append(estimate_risk(hard[order], bags).value)
+        truths.append(np.mean(wrong != 0))
+    error = np.std(np.array(estimates) - truths) / n_draws**0.5
+    return np.mean(estimates) - np.mean(truths), error
+
+
+def _balanced(rng, wrong, *, n_bags):
+    order = np.argsort(wrong + 0.1 * rng.random(len(wrong)))
+    return order.reshape(-1, n_bags).T.reshape(-1)
+
+
+def test_the_words_about_bias_are_true(rng):
+    gap, error = estimated_against_true(rng, "alike")
+    assert gap > 4 * error  # an upper estimate
+    gap, error = estimated_against_true(rng, "balanced")
+    assert gap < -4 * error  # a lower one
+    gap, error = estimated_against_true(rng, "random")
+    assert abs(gap) < 4 * error
+
+
+def grouped(rng, *, by):
+    X = rng.normal(size=(1200, 3))
+    labels = (X[:, 0] + 0.5 * rng.normal(size=1200) > 0).astype(float)
+    order = np.argsort(X[:, 0] + by * rng.normal(size=1200))
+    counts = labels[order].reshape(60, 20).sum(axis=1)
+    return Bags.from_arrays(X[order], offsets=np.arange(0, 1201, 20), counts=counts)
+
+
+def test_overdispersion_is_called_upper(rng):
+    report = check_made_bags(grouped(rng, by=2.0))
+    assert report["dispersion"].raised and report["dispersion"].effect > 1
+    assert report.bias == "upper" and "upper" in report.verdict
+
+
+def test_stratified_bags_are_called_lower(rng):
+    labels = np.tile([0.0, 1.0], 600)
+    bags = Bags.from_arrays(
+        rng.normal(size=(1200, 3)), offsets=np.arange(0, 1201, 20), counts=np.full(60, 10)
+    )
+    assert labels.mean() == 0.5
+    report = check_made_bags(bags)
+    assert report["dispersion"].raised and report["dispersion"].effect < 1
+    assert report["dispersion"].bias == "lower"
+
+
+def test_duplicates_are_found(rng):
+    X, _, offsets, counts = random_bags(rng)
+    X[offsets[5] : offsets[5] + 3] = X[:3]
+    report = check_made_bags(Bags.from_arrays(X, offsets=offsets, counts=counts))
+    assert report["duplicates"].raised and "3 instances" in report["duplicates"].detail
+    coarse = check_made_bags(Bags.from_arrays(np.sign(X), offsets=offsets, counts=counts))
+    assert not coarse["duplicates"].raised
+
+
+def test_bags_of_one_class_are_found(rng):
+    X, _, offsets, counts = random_bags(rng, prior=0.5)
+    counts[:10] = 0
+    report = check_made_bags(Bags.from_arrays(X, offsets=offsets, counts=counts))
+    assert report["one_class"].raised and "10 bags" in report["one_class"].detail
+
+
+def test_rounding_is_found_and_its_step_named(rng):
+    X, _, _, counts = random_bags(rng, bag_size=14)
+    y = np.repeat((counts / 14).round(2), 14)
+    report = check_bags(X, y, bags=np.repeat(np.arange(60), 14))
+    assert report["rounding"].raised and "0.01" in report["rounding"].detail
+
+
+def test_suppression_is_found(rng):
+    X, _, offsets, counts = random_bags(rng, bag_size=40, prior=0.1, n_bags=150)
+    counts[counts < 5] = 0
+    report = check_made_bags(Bags.from_arrays(X, offsets=offsets, counts=counts))
+    assert report["suppression"].raised and "from 1 to 4" in report["suppression"].detail
+    assert report.bias == "unreliable"
+
+
+def test_clipping_is_found(rng):
+    X, _, offsets, counts = random_bags(rng, bag_size=100, prior=0.2, n_bags=80)
+    counts = np.clip(counts, 17, 23)
+    report = check_made_bags(Bags.from_arrays(X, offsets=offsets, counts=counts))
+    assert report["clipping"].raised
+
+
+def test_size_drift_is_found(rng):
+    sizes = rng.integers(5, 60, 80)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    counts = rng.binomial(sizes, 0.2 + 0.4 * sizes / 60).astype(float)
+    bags = Bags.from_arrays(rng.normal(size=(sizes.sum(), 2)), offsets=offsets, counts=counts)
+    report = check_made_bags(bags)
+    assert report["size_drift"].raised and report["size_drift"].effect > 0
+
+
+def test_noise_is_not_mistaken_for_anything(rng):
+    raised = 0
+    for _ in range(100):
+        X, _, offsets, counts = random_bags(rng, bag_size=20)
+        noisy = counts / 20 + 0.05 * rng.normal(size=60)
+        bags = Bags.from_arrays(X, offsets=offsets, proportions=noisy, noise_variance=0.05**2)
+        raised += not check_made_bags(bags).plausible
+    assert raised <= 100 * (0.05 + 4 * np.sqrt(0.05 * 0.95 / 100))
+
+
+def test_multiclass_bags(rng):
+    classes = rng.integers(0, 3, 900)
+    bags = make_bags(rng.normal(size=(900, 2)), np.eye(3)[classes], bag_size=15, seed=0)
+    assert check_made_bags(bags).plausible
+
+
+def test_report_reads_and_exports(rng):
+    X, _, _, counts = random_bags(rng)
+    ids = np.repeat(np.arange(60), 15)
+    report = check_bags(X, BagTarget(ids, np.repeat(counts / 15, 15)))
+    assert "Nothing speaks against" in str(report)
+    assert set(report.to_frame().columns) >= {"p_value", "effect", "bias", "advice"}
+    with pytest.raises(BagDataError, match="needs the bags"):
+        check_bags(X, np.repeat(counts / 15, 15))

@@ -1,0 +1,140 @@
+"""Comparing two classifiers, the guard against inverted labels, and privacy's noise."""
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from unbag.bags import Bags, make_bags
+from unbag.evaluation import (
+    check_flip,
+    compare_models,
+    compare_scores,
+    estimate_risk,
+    pairwise_value,
+    privacy_noise,
+    repair_flip,
+)
+
+
+def two_classifiers(rng, n_instances, *, gap):
+    """Labels and two decisions that agree mostly; the first errs by `gap` less than the second."""
+    labels = (rng.random(n_instances) < 0.5).astype(float)
+    draw = rng.random(n_instances)
+    first = np.where(draw < 0.1, 1 - labels, labels)
+    wrong = (draw < 0.08) | (draw > 0.98 - gap)
+    return labels, first, np.where(wrong, 1 - labels, labels)
+
+
+def test_is_the_difference_of_the_pairwise_risks(rng):
+    labels, first, second = two_classifiers(rng, 600, gap=0.05)
+    bags = make_bags(np.zeros((600, 1)), labels, bag_size=7, seed=0)
+    found = compare_scores(first, second, bags)
+    risks = [pairwise_value(bags.mean(s) - bags.proportions, bags.sizes) for s in (first, second)]
+    assert found.value == pytest.approx(risks[0] - risks[1], abs=1e-9)
+
+
+@pytest.mark.parametrize("bag_size", [1, 5, 40])
+def test_paired_intervals_cover_and_are_shorter(rng, bag_size):
+    hits, widths, apart = 0, [], []
+    for _ in range(400):
+        labels, first, second = two_classifiers(rng, 60 * bag_size, gap=0.05)
+        bags = Bags.from_arrays(
+            np.zeros((60 * bag_size, 1)),
+            offsets=np.arange(0, 60 * bag_size + 1, bag_size),
+            counts=labels.reshape(60, bag_size).sum(axis=1),
+        )
+        found = compare_scores(first, second, bags)
+        hits += found.low <= -0.05 <= found.high
+        widths.append(found.high - found.low)
+        apart.append(sum(estimate_risk(s, bags).standard_error ** 2 for s in (first, second)))
+    assert abs(hits / 400 - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 400)
+    assert np.mean(widths) < 4 * np.mean(np.sqrt(apart))
+
+
+def test_reads_as_a_sentence(rng):
+    labels, first, second = two_classifiers(rng, 40_000, gap=0.05)
+    ids = np.arange(40_000) // 20
+    y = np.repeat(labels.reshape(-1, 20).mean(axis=1), 20)
+    found = compare_models(first, second, np.zeros((40_000, 1)), y, bags=ids, names=("net", "tree"))
+    assert str(found).startswith("net is better than tree by")
+    swapped = compare_models(second, first, np.zeros((40_000, 1)), y, bags=ids)
+    assert swapped.value == pytest.approx(-found.value)
+    same = compare_models(first, first, np.zeros((40_000, 1)), y, bags=ids)
+    assert (same.value, same.p_value) == (0, 1)
+
+
+@pytest.mark.parametrize("inverted", [False, True])
+def test_flip_is_found_and_repaired(rng, inverted):
+    labels, scores, _ = two_classifiers(rng, 2000, gap=0.0)
+    scores = 0.1 + 0.8 * scores
+    bags = make_bags(np.zeros((2000, 1)), labels, bag_size=20, seed=0)
+    shown = 1 - scores if inverted else scores
+    found = check_flip(shown, bags)
+    assert found.flipped == inverted and found.p_value < 1e-3
+    np.testing.assert_allclose(repair_flip(shown, bags), scores)
+    assert ("inverted" in str(found)) == inverted
+
+
+def test_flip_is_left_alone_when_the_bags_cannot_tell(rng):
+    scores = rng.random(200)
+    bags = make_bags(np.zeros((200, 1)), np.arange(200) % 2, bag_size=20, seed=0)
+    p_values = [check_flip(rng.random(200), bags).p_value for _ in range(200)]
+    # The better of two directions is reported, so a level of 2.5 % is reached in 5 % of cases.
+    assert np.mean(np.array(p_values) < 0.025) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 200)
+    assert repair_flip(scores, bags, level=0.0).tolist() == scores.tolist()
+
+
+def test_classes_in_another_order_are_found(rng):
+    classes = rng.integers(0, 3, 3000)
+    scores = 0.7 * np.eye(3)[classes] + 0.1
+    bags = make_bags(np.zeros((3000, 1)), np.eye(3)[classes], bag_size=10, seed=0)
+    assert not check_flip(scores, bags).flipped
+    shuffled = scores[:, [2, 0, 1]]
+    found = check_flip(shuffled, bags)
+    assert found.flipped and found.p_value < 1e-3
+    np.testing.assert_allclose(repair_flip(shuffled, bags), scores)
+
+
+def test_one_inverted_label_of_two_is_found(rng):
+    labels = (rng.random((2000, 2)) < 0.4).astype(float)
+    scores = 0.1 + 0.8 * labels
+    bags = make_bags(np.zeros((2000, 1)), labels, bag_size=10, seed=0)
+    shown = np.stack([scores[:, 0], 1 - scores[:, 1]], axis=1)
+    assert check_flip(shown, bags).order == (0, -2)
+    np.testing.assert_allclose(repair_flip(shown, bags), scores)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "geometric", "gaussian"])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
+def test_privacy_noise_against_draws(rng, mechanism, epsilon):
+    delta = 1e-5 if mechanism == "gaussian" else None
+    noise = privacy_noise(mechanism, np.array([10, 100]), epsilon=epsilon, delta=delta)
+    ratio = np.exp(-epsilon)
+    draws = {
+        "laplace": lambda n: rng.laplace(scale=1 / epsilon, size=n),
+        "geometric": lambda n: rng.geometric(1 - ratio, n) - rng.geometric(1 - ratio, n),
+        "gaussian": lambda n: rng.normal(scale=noise.count_variance**0.5, size=n),
+    }[mechanism](400_000)
+    assert draws.var() == pytest.approx(noise.count_variance, rel=0.02)
+    excess = (draws**4).mean() / draws.var() ** 2 - 3
+    assert excess == pytest.approx(noise.kurtosis, abs=0.05 + 0.1 * noise.kurtosis)
+    assert noise.variance[0] / noise.variance[1] == pytest.approx(100)
+
+
+def test_gaussian_noise_is_calibrated():
+    """The privacy loss exceeds epsilon with chance delta in the sense of the definition."""
+    sigma = privacy_noise("gaussian", 1, epsilon=2.0, delta=1e-3).count_variance ** 0.5
+    points = np.linspace(-60, 60, 400_001)
+    excess = stats.norm.pdf(points, 1, sigma) - np.exp(2.0) * stats.norm.pdf(points, 0, sigma)
+    assert integrate.trapezoid(np.maximum(excess, 0), points) == pytest.approx(1e-3, rel=1e-3)
+
+
+def test_bad_privacy_parameters_are_named():
+    with pytest.raises(ValueError, match="delta"):
+        privacy_noise("laplace", 10, epsilon=1.0, delta=1e-5)
+    with pytest.raises(ValueError, match="delta"):
+        privacy_noise("gaussian", 10, epsilon=1.0)
+    with pytest.raises(ValueError, match="mechanism"):
+        privacy_noise("uniform", 10, epsilon=1.0)
+    with pytest.raises(ValueError, match="epsilon"):
+        privacy_noise("laplace", 10, epsilon=0.0)

@@ -1,0 +1,223 @@
+"""`evaluate`, as a user calls it."""
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import unbag.evaluation
+from unbag.bags import Bags, BagTarget
+from unbag.errors import BagDataError
+from unbag.evaluation import Evaluation, estimate_risk, evaluate, evaluate_bags
+from unbag.evaluation.multiclass import confusion_matrix, multiclass_log_loss
+
+
+@pytest.fixture
+def binary(rng):
+    n_instances, bag_size = 8000, 20
+    X = rng.normal(size=(n_instances, 2))
+    labels = (rng.random(n_instances) < 1 / (1 + np.exp(-3 * X[:, 0]))).astype(float)
+    ids = np.repeat(np.arange(n_instances // bag_size), bag_size)
+    y = np.repeat(labels.reshape(-1, bag_size).mean(axis=1), bag_size)
+    return X, labels, ids, y
+
+
+@pytest.fixture
+def scores(binary):
+    return 1 / (1 + np.exp(-3 * binary[0][:, 0]))
+
+
+def test_scores_models_and_targets_agree(binary, scores):
+    X, labels, ids, y = binary
+    model = LogisticRegression().fit(X[:500], labels[:500])
+    direct = evaluate(model.predict_proba(X), X, y, bags=ids)
+    assert evaluate(model, X, y, bags=ids).to_dict() == direct.to_dict()
+    assert evaluate(model, X, BagTarget(ids, y)).to_dict() == direct.to_dict()
+    assert evaluate(lambda X: model.predict_proba(X)[:, 1], X, y, bags=ids)["auc"] == direct["auc"]
+
+
+def test_every_metric_of_the_table(binary, scores):
+    X, _, ids, y = binary
+    found = evaluate(scores, X, y, bags=ids)
+    assert list(found) == [
+        "error",
+        "brier",
+        "balanced_error",
+        "precision",
+        "recall",
+        "specificity",
+        "f1",
+        "prior",
+        "log_loss",
+        "auc",
+        "average_precision",
+        "calibration_error",
+    ]
+    for name in found:
+        assert found[name].low <= found[name].value <= found[name].high, name
+    assert found.confusion.sum() == pytest.approx(1)
+    off_diagonal = found.confusion[0, 1] + found.confusion[1, 0]
+    assert off_diagonal == pytest.approx(found["error"].value)
+
+
+def test_bags_of_one_give_the_metrics_of_labels(binary, scores):
+    from sklearn import metrics
+
+    X, labels, _, _ = binary
+    found = evaluate(scores, X, labels)
+    hard = scores > 0.5
+    assert found["error"].value == pytest.approx(np.mean(hard != labels))
+    assert found["brier"].value == pytest.approx(np.mean((scores - labels) ** 2))
+    assert found["f1"].value == pytest.approx(metrics.f1_score(labels, hard), abs=1e-6)
+    assert found["auc"].value == pytest.approx(metrics.roc_auc_score(labels, scores), abs=1e-3)
+    assert found["log_loss"].value == pytest.approx(metrics.log_loss(labels, scores), abs=1e-3)
+    expected = np.sqrt(found["error"].value * (1 - found["error"].value) / len(labels))
+    assert found["error"].standard_error == pytest.approx(expected, rel=0.02)
+    assert found.equivalent_labels == pytest.approx(len(labels), rel=0.05)
+
+
+def test_noise_is_accounted_for(binary, scores, rng):
+    X, _, ids, y = binary
+    variance = 0.05**2
+    noisy = y + np.repeat(rng.normal(size=ids.max() + 1) * 0.05, 20)
+    found = evaluate(scores, X, noisy, bags=ids, noise_variance=variance, noise_kurtosis=0.0)
+    exact = evaluate(scores, X, y, bags=ids)
+    assert abs(found["error"].value - exact["error"].value) < 4 * found["error"].standard_error
+    assert found["error"].standard_error > exact["error"].standard_error
+    ignored = evaluate_bags(scores, Bags.from_arrays(X, bags=ids, y=noisy, noise_variance=0.0))
+    assert ignored["error"].value > found["error"].high
+
+
+def test_an_estimate_outside_its_range_is_flagged_and_not_clipped(rng):
+    ids = np.repeat(np.arange(30), 2)
+    y = np.full(60, 0.5)
+    found = evaluate(np.tile([0.01, 0.99], 30), np.zeros((60, 1)), y, bags=ids, noise_variance=0.02)
+    assert found["error"].value < 0
+    assert found["error"].outside
+    assert "outside 0 to 1" in str(found)
+    assert found.to_frame().loc["error", "outside"]
+
+
+def test_prints_exports_and_plots(binary, scores):
+    X, _, ids, y = binary
+    found = evaluate(scores, X, y, bags=ids)
+    assert "400 bags" in str(found) and "average_precision" in str(found)
+    assert found.to_frame().loc["auc", "estimate"] == found["auc"].value
+    for draw in (found.plot_roc, found.plot_calibration, found.plot_residuals):
+        axes = draw()
+        assert axes.get_xlabel() and axes.get_ylabel()
+        assert draw(axes) is axes
+
+
+@pytest.mark.parametrize("prior", [0.0, 1.0, 0.5])
+@pytest.mark.parametrize("score", [0.0, 0.3, 0.7, 1.0])
+def test_metrics_that_are_not_defined_say_so(rng, prior, score):
+    labels = (rng.random(200) < prior).astype(float)
+    ids = np.repeat(np.arange(20), 10)
+    y = np.repeat(labels.reshape(20, 10).mean(axis=1), 10)
+    found = evaluate(np.full(200, score), np.zeros((200, 1)), y, bags=ids)
+    assert (
+        found["error"].low - 1e-6 <= np.mean((score > 0.5) != labels) <= found["error"].high + 1e-6
+    )
+    if score < 0.5:
+        assert np.isnan(found["precision"].value) and "not defined" in str(found)
+    if labels.min() == labels.max():
+        assert np.isnan(found["auc"].value)
+
+
+def multiclass_data(rng, n_instances=6000, bag_size=15):
+    logits = 2 * rng.normal(size=(n_instances, 3))
+    chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    classes = (chances.cumsum(axis=1) > rng.random((n_instances, 1))).argmax(axis=1)
+    ids = np.repeat(np.arange(n_instances // bag_size), bag_size)
+    proportions = np.eye(3)[classes].reshape(-1, bag_size, 3).mean(axis=1)
+    return chances, classes, ids, proportions
+
+
+def test_multiclass(rng):
+    from sklearn import metrics
+
+    chances, classes, ids, proportions = multiclass_data(rng)
+    found = evaluate(chances, np.zeros((len(ids), 1)), proportions[ids], bags=ids)
+    truth = metrics.log_loss(classes, chances)
+    assert found["log_loss"].low < truth < found["log_loss"].high
+    assert found.confusion.shape == (3, 3)
+    assert found.confusion.sum() == pytest.approx(1)
+    error = np.mean(chances.argmax(axis=1) != classes)
+    assert found["error"].low < error < found["error"].high
+    assert "recall[2]" in found.estimates and len(found.roc) == 3
+
+
+def test_multiclass_confusion_covers_entry_by_entry(rng):
+    hits = []
+    for _ in range(40):
+        chances, _, ids, proportions = multiclass_data(rng, n_instances=1500)
+        hard = np.eye(3)[chances.argmax(axis=1)]
+        bags = Bags.from_arrays(hard, bags=ids, y=proportions[ids], task="multiclass")
+        _, low, high = confusion_matrix(hard, bags, np.zeros(bags.n_bags))
+        expected = TRUE_CONFUSION
+        hits.append((low <= expected) & (expected <= high))
+    assert 0.9 < np.mean(hits) < 0.99
+
+
+def test_multiclass_error_and_log_loss_cover(rng):
+    expected_error = 1 - np.trace(TRUE_CONFUSION)
+    hits = np.zeros(2)
+    for _ in range(200):
+        chances, _, ids, proportions = multiclass_data(rng, n_instances=600)
+        bags = Bags.from_arrays(chances, bags=ids, y=proportions[ids], task="multiclass")
+        risk = estimate_risk(chances, bags)
+        _, _, low, high = multiclass_log_loss(chances, bags, np.zeros(bags.n_bags))
+        hits += risk.low <= expected_error <= risk.high, low <= TRUE_LOG_LOSS <= high
+    assert (np.abs(hits / 200 - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 200)).all()
+
+
+def _true_confusion():
+    chances, classes, _, _ = multiclass_data(np.random.default_rng(1), n_instances=600_000)
+    joint = np.zeros((3, 3))
+    np.add.at(joint, (classes, chances.argmax(axis=1)), 1 / len(classes))
+    return joint, -np.log(chances[np.arange(len(classes)), classes]).mean()
+
+
+TRUE_CONFUSION, TRUE_LOG_LOSS = _true_confusion()
+
+
+def test_multilabel(rng):
+    scores = rng.random((3000, 2))
+    labels = (rng.random((3000, 2)) < scores).astype(float)
+    ids = np.repeat(np.arange(200), 15)
+    proportions = labels.reshape(200, 15, 2).mean(axis=1)
+    found = evaluate(scores, scores, proportions[ids], bags=ids)
+    assert isinstance(found, Evaluation) and found.task == "multilabel"
+    assert found.confusion.shape == (2, 2, 2)
+    truth = np.mean((scores > 0.5) != labels)
+    assert abs(found["error"].value - truth) < 4 * found["error"].standard_error
+
+
+def test_a_model_without_probabilities_is_refused(binary):
+    from sklearn.svm import LinearSVC
+
+    X, _, ids, y = binary
+    with pytest.raises(BagDataError, match="predict_proba"):
+        evaluate(LinearSVC(), X, y, bags=ids)
+
+
+LAZY = {"pandas", "polars", "matplotlib", "torch", "rich"}
+
+
+def imported_at_once(text):
+    """Packages a module imports when it is itself imported."""
+    nodes = [n for n in ast.parse(text).body if isinstance(n, ast.Import | ast.ImportFrom)]
+    names = [getattr(n, "module", None) or n.names[0].name for n in nodes]
+    return {name.split(".")[0] for name in names}
+
+
+@pytest.mark.parametrize("path", sorted(Path(unbag.evaluation.__path__[0]).glob("*.py")))
+def test_heavy_packages_are_imported_only_when_used(path):
+    assert not imported_at_once(path.read_text()) & LAZY
+
+
+def test_the_import_check_sees_an_import():
+    assert imported_at_once("from pandas.core import frame\nimport os") & LAZY

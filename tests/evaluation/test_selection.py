@@ -1,0 +1,90 @@
+"""Choosing without labels: scorers, cross-fitting, successive halving."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+from unbag import BagKFold, BagRidgeClassifier, BagTarget, make_bags
+from unbag.engine import Settings, Trial
+from unbag.errors import BagDataError
+from unbag.evaluation import bag_scorer, cross_fit_risk, search_trials
+from unbag.evaluation.selection import LOSSES, halving_budgets
+from unbag.rules import get_rule
+
+
+@pytest.fixture
+def data(rng):
+    X = rng.normal(size=(2400, 4))
+    labels = (X[:, 0] + 0.3 * rng.normal(size=2400) > 0).astype(float)
+    ids = np.repeat(np.arange(240), 10)
+    return X, labels, BagTarget(ids, labels.reshape(240, 10).mean(axis=1)[ids])
+
+
+@pytest.mark.parametrize("metric", ["error", "brier", "auc", "f1", "balanced_error"])
+def test_scorers_serve_scikit_learn(data, metric):
+    X, _, y = data
+    scores = cross_val_score(BagRidgeClassifier(), X, y, cv=BagKFold(3), scoring=bag_scorer(metric))
+    assert ((scores < 0.1) == (metric in LOSSES)).all()
+
+
+def test_a_search_finds_what_labels_would(data):
+    X, labels, y = data
+    grid = {"penalties": [[1e-2], [1e9]]}
+    search = GridSearchCV(
+        BagRidgeClassifier(), grid, cv=BagKFold(3), scoring=bag_scorer("brier")
+    ).fit(X, y)
+    assert search.best_params_ == {"penalties": [1e-2]}
+    assert np.mean(search.predict(X) == labels) > 0.85
+
+
+def test_scorers_refuse_targets_without_bags(data):
+    X, labels, _ = data
+    with pytest.raises(BagDataError, match="needs the bags"):
+        bag_scorer()(LogisticRegression().fit(X, labels), X, labels)
+
+
+def test_cross_fitted_risk_covers_the_error_of_new_instances(data, rng):
+    X, _, y = data
+    found = cross_fit_risk(BagRidgeClassifier(), X, y)
+    fitted = BagRidgeClassifier().fit(X, y)
+    fresh = rng.normal(size=(20_000, 4))
+    truth = np.mean(fitted.predict(fresh) != (fresh[:, 0] + 0.3 * rng.normal(size=20_000) > 0))
+    assert found.n_bags == 240
+    assert abs(found.value - truth) < 4 * found.standard_error
+    with pytest.raises(BagDataError, match="needs the bags"):
+        cross_fit_risk(BagRidgeClassifier(), X, np.asarray(y))
+
+
+@pytest.mark.parametrize("n_candidates", [1, 2, 7, 100])
+def test_budgets_end_with_full_trainings_of_few(n_candidates):
+    rungs = halving_budgets(n_candidates, 90)
+    assert rungs[0][0] == n_candidates
+    assert rungs[-1][1] == 90
+    assert rungs[-1][0] <= max(4, n_candidates // 9)
+    # A hundred configurations cost about fifteen full trainings.
+    assert sum(n * epochs for n, epochs in rungs) <= 17 * 90
+
+
+def test_search_chooses_by_bags_alone(rng):
+    X = rng.normal(size=(4000, 3)).astype("float32")
+    labels = (X[:, 0] > 0).astype(float)
+    bags = make_bags(X, labels, bag_size=10, seed=0)
+    trials = [
+        Trial(rule=get_rule(rule), learning_rate=rate)
+        for rule in ("debiased_square", "proportion_square")
+        for rate in (1e-7, 1e-6, 1e-2)
+    ]
+    found = search_trials(trials, bags, models=("linear",), settings=Settings(max_epochs=9))
+    assert found.chosen.trial.learning_rate == 1e-2
+    assert len(found.candidates) == 6
+    assert found.trial_epochs < 6 * 9
+    assert found.risk.value < 0.1
+    # Bags that report the risk took no part in the choice.
+    assert found.risk.n_bags == 80
+
+
+def test_search_refuses_a_schedule_that_depends_on_the_length(rng):
+    bags = make_bags(rng.normal(size=(200, 2)), np.arange(200) % 2, bag_size=5, seed=0)
+    with pytest.raises(ValueError, match="constant"):
+        search_trials([Trial()], bags, settings=Settings(schedule="cosine"))
