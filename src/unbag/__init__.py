@@ -1,10 +1,19 @@
-"""Learn a classifier for single instances when only each bag's average label is known."""
+"""Learn a classifier for single instances when only each bag's average label is known.
 
-from unbag import exact, rules, theory
-from unbag.bags import BagBatch, BagKFold, Bags, BagTarget, make_bags, split_bags
-from unbag.estimators import BagClassifier, BagRidgeClassifier
-from unbag.evaluation import check_bags, compare_models, evaluate, privacy_noise
-from unbag.theory import plan_bags
+Names are imported when first used, so that ``import unbag`` does not wait for torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from unbag import exact, rules, theory
+    from unbag.bags import BagBatch, BagKFold, Bags, BagTarget, make_bags, split_bags
+    from unbag.estimators import BagClassifier, BagRidgeClassifier
+    from unbag.evaluation import check_bags, compare_models, evaluate, privacy_noise
+    from unbag.theory import plan_bags
 
 __version__ = "0.1.0"
 __all__ = [
@@ -25,3 +34,22 @@ __all__ = [
     "split_bags",
     "theory",
 ]
+_HOMES = {
+    "unbag": ("exact", "rules", "theory"),
+    "unbag.bags": ("BagBatch", "BagKFold", "BagTarget", "Bags", "make_bags", "split_bags"),
+    "unbag.estimators": ("BagClassifier", "BagRidgeClassifier"),
+    "unbag.evaluation": ("check_bags", "compare_models", "evaluate", "privacy_noise"),
+    "unbag.theory": ("plan_bags",),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'unbag' has no attribute {name!r}")
+    home = _HOME[name]
+    return import_module(f"unbag.{name}") if home == "unbag" else getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -125,16 +125,21 @@ class DebiasedSquare(Rule):
 
 def pairwise_risk(residuals: Tensor, batch: BagBatch) -> Tensor:
     """Estimate the mean instance square loss from residuals (..., n_bags, n_outputs)."""
-    sizes, noise = batch.bag_sizes, batch.noise
-    n_instances = batch.total(sizes)
+    sizes, n_instances = batch.bag_sizes, batch.total(batch.bag_sizes)
     mean = _size_weighted_mean(residuals, batch)
-    spread = batch.total(sizes * (residuals - mean).square())
-    # What independent noise in the proportions adds to each of the two terms, in expectation.
-    noise_in_spread = batch.total(sizes * (1 - sizes / n_instances) * noise)
-    noise_in_mean = batch.total(sizes.square() * noise) / n_instances.square()
-    variance = (spread - noise_in_spread) / (batch.n_bags - 1)
-    risk = mean.square() - noise_in_mean + (1 - 1 / n_instances) * variance
+    variance = batch.total(sizes * (residuals - mean).square()) / (batch.n_bags - 1)
+    risk = mean.square() + (1 - 1 / n_instances) * variance
+    if batch.noise_variance is not None:
+        risk = risk - _share_of_noise(batch)
     return risk.sum(dim=(-1, -2))
+
+
+def _share_of_noise(batch: BagBatch) -> Tensor:
+    """What independent noise in the proportions adds to the risk, in expectation."""
+    sizes, n_instances = batch.bag_sizes, batch.total(batch.bag_sizes)
+    in_mean = batch.total(sizes.square() * batch.noise) / n_instances.square()
+    in_spread = batch.total(sizes * (1 - sizes / n_instances) * batch.noise)
+    return in_mean + (1 - 1 / n_instances) * in_spread / (batch.n_bags - 1)
 
 
 def _size_weighted_mean(values: Tensor, batch: BagBatch) -> Tensor:

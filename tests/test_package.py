@@ -1,0 +1,35 @@
+"""The package as a whole: light to import, quiet, and every public name documented."""
+
+import subprocess
+import sys
+
+import pytest
+
+import unbag
+
+
+def in_a_new_python(code):
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return done.stdout.strip()
+
+
+def test_importing_is_light_and_changes_no_random_state():
+    code = (
+        "import sys, random, numpy; before = numpy.random.get_state()[1].tolist(), random.getstate()\n"
+        "import unbag\n"
+        "assert before == (numpy.random.get_state()[1].tolist(), random.getstate())\n"
+        "print([m for m in ('torch', 'sklearn', 'matplotlib', 'pandas') if m in sys.modules])"
+    )
+    assert in_a_new_python(code) == "[]"
+
+
+@pytest.mark.parametrize("name", unbag.__all__)
+def test_every_public_name_exists_and_is_documented(name):
+    assert getattr(unbag, name).__doc__
+    assert name in dir(unbag)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="nonsense"):
+        unbag.nonsense  # noqa: B018
