@@ -16,9 +16,11 @@ def in_a_new_python(code):
 
 def test_importing_is_light_and_changes_no_random_state():
     code = (
-        "import sys, random, numpy; before = numpy.random.get_state()[1].tolist(), random.getstate()\n"
+        "import sys, random, numpy\n"
+        "state = lambda: (numpy.random.get_state()[1].tolist(), random.getstate())\n"
+        "before = state()\n"
         "import unbag\n"
-        "assert before == (numpy.random.get_state()[1].tolist(), random.getstate())\n"
+        "assert before == state()\n"
         "print([m for m in ('torch', 'sklearn', 'matplotlib', 'pandas') if m in sys.modules])"
     )
     assert in_a_new_python(code) == "[]"

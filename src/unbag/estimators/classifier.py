@@ -37,7 +37,7 @@ class BagClassifier(BagEstimator):
     learning_rate : float
     max_epochs : int
     bags_per_batch : int, optional
-        None finds a number between four and what makes a thousand instances.
+        None finds a number between four and what makes 500 instances.
     redraw : bool
         Whether each epoch cuts the bags into batches anew.
     schedule : {"constant", "cosine"}
