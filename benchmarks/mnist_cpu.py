@@ -31,8 +31,8 @@ def ridge(data, seeds):
         errors.append(100 * (1 - model.score(X_test, data.y_test)))
     spread = np.std(errors, ddof=1) / np.sqrt(len(errors))
     print(
-        f"ridge, bags of 1000: error {np.mean(errors):.2f} ± {spread:.2f} % (mean, standard error of "
-        f"seeds {seeds[0]}-{seeds[-1]}), slowest fit {max(seconds):.2f} s",
+        f"ridge, bags of 1000: error {np.mean(errors):.2f} ± {spread:.2f} % (mean, standard error "
+        f"of seeds {seeds[0]}-{seeds[-1]}), slowest fit {max(seconds):.2f} s",
         flush=True,
     )
 

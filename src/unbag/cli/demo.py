@@ -37,7 +37,7 @@ class Outcome:
 
 def demo(
     seed: Annotated[int, typer.Option(help="Seed of the split, the bags and the nets.")] = 0,
-    epochs: Annotated[int, typer.Option(help="Epochs of every net.", min=1)] = 100,
+    epochs: Annotated[int, typer.Option(help="Epochs of every net.", min=1)] = 150,
     plot: Annotated[Path | None, typer.Option(help="Also write a picture to this file.")] = None,
 ) -> None:
     """Learn odd from even digits when only the share of even digits in each bag is known.
@@ -132,7 +132,7 @@ def draw(outcomes: list[Outcome], path: Path) -> None:
     """Draw intervals and true errors, one panel a bag size."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
+    figure = Figure(figsize=(9, 3.9), layout="constrained")
     axes = figure.subplots(1, len(BAG_SIZES), sharey=True)
     for axis, bag_size in zip(axes, BAG_SIZES, strict=True):
         lines = [o for o in outcomes if o.bag_size == bag_size][::-1]
@@ -150,5 +150,6 @@ def draw(outcomes: list[Outcome], path: Path) -> None:
         axis.set(yticks=rows, yticklabels=[o.name for o in lines], xlim=(0, None))
         axis.set(title=f"bags of {bag_size}", xlabel="error of single predictions, %")
         axis.grid(axis="x", alpha=0.3)
-    axes[-1].legend(frameon=False, fontsize=8, loc="lower right")
+    handles, names = axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=3, frameon=False)
     figure.savefig(path, dpi=150)

@@ -76,7 +76,7 @@ class EasySquare(_Easy):
 
     References
     ----------
-    busa2023easy, li2024optimistic
+    busafekete2023easy, li2024optimistic
 
     Examples
     --------
@@ -106,7 +106,7 @@ class EasyLog(_Easy):
 
     References
     ----------
-    busa2023easy, li2024optimistic
+    busafekete2023easy, li2024optimistic
 
     Examples
     --------

@@ -29,7 +29,7 @@ class ProportionSquare(Rule):
 
     References
     ----------
-    li2024optimistic, busa2023easy
+    li2024optimistic, busafekete2023easy
 
     Examples
     --------
@@ -60,7 +60,7 @@ class ProportionLog(Rule):
 
     References
     ----------
-    li2024optimistic, busa2023easy
+    li2024optimistic, busafekete2023easy
 
     Examples
     --------
