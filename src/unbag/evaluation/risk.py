@@ -137,7 +137,7 @@ def estimate_risk(
     hard = loss == "zero_one"
     values = decisions(soft, bags.task) if hard else soft
     residuals = bags.mean(values) - bags.proportions.reshape(bags.n_bags, -1)
-    law = hard_law(bags) if hard else soft_law(soft, bags.task)
+    law = hard_law(bags) if hard else soft_law(soft[bags.rows], bags.task)
     law = replace(law, noise_kurtosis=np.nan if noise_kurtosis is None else noise_kurtosis)
     estimate = risk_from_residuals(
         residuals, bags.sizes, noise_of(bags), law=law, confidence=confidence, weights=weights
