@@ -25,7 +25,7 @@ from unbag.evaluation.curves import SCORE_METRICS, Gradient
 from unbag.evaluation.evaluate import score_metric
 from unbag.evaluation.functionals import ScoreTable, fit_positives
 from unbag.evaluation.intervals import ResidualLaw
-from unbag.evaluation.risk import risk_from_residuals, soft_law
+from unbag.evaluation.risk import binary_law, risk_from_residuals
 from unbag.evaluation.simulation import World, make_world, unequal_sizes
 from unbag.evaluation.weighting import fit_variance
 from unbag.randomness import numpy_generator
@@ -82,7 +82,7 @@ def _risks(table: ScoreTable, kurtosis: float) -> dict[str, tuple[float, float, 
     found = {}
     for name, values, law in [
         ("error", table.hard, ResidualLaw()),
-        ("brier", table.scores, soft_law(table.scores[:, None], "binary", shares=table.shares)),
+        ("brier", table.scores, binary_law(fit_positives(table))),
     ]:
         residuals = (table.bag_mean(values) - table.proportions)[:, None]
         law = ResidualLaw(fourth=law.fourth, sixth=law.sixth, noise_kurtosis=kurtosis)

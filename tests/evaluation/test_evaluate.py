@@ -78,6 +78,16 @@ def test_bags_of_one_give_the_metrics_of_labels(binary, scores):
     assert found.equivalent_labels == pytest.approx(len(labels), rel=0.05)
 
 
+def test_bags_that_leave_rows_out_ignore_their_scores(binary, scores):
+    X, _, ids, y = binary
+    bags = Bags.from_arrays(X, bags=ids, y=y)
+    half = bags.take(np.arange(0, bags.n_bags, 2))
+    other = np.setdiff1d(np.arange(len(X)), half.rows)
+    changed = scores.copy()
+    changed[other] = 1 - changed[other] / 2
+    assert evaluate_bags(scores, half).to_dict() == evaluate_bags(changed, half).to_dict()
+
+
 def test_noise_is_accounted_for(binary, scores, rng):
     X, _, ids, y = binary
     variance = 0.05**2

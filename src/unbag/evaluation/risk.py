@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from unbag.bags import Bags
 from unbag.errors import BagDataError
+from unbag.evaluation.functionals import Positives, ScoreTable, fit_positives, score_table
 from unbag.evaluation.intervals import ResidualLaw, invert_law, square_cumulants
 from unbag.evaluation.weighting import Fit, fit_variance, group_bags, weighted_fit
 
@@ -137,7 +138,7 @@ def estimate_risk(
     hard = loss == "zero_one"
     values = decisions(soft, bags.task) if hard else soft
     residuals = bags.mean(values) - bags.proportions.reshape(bags.n_bags, -1)
-    law = hard_law(bags) if hard else soft_law(soft, bags.task)
+    law = hard_law(bags) if hard else _soft_law_of(soft, bags)
     law = replace(law, noise_kurtosis=np.nan if noise_kurtosis is None else noise_kurtosis)
     estimate = risk_from_residuals(
         residuals, bags.sizes, noise_of(bags), law=law, confidence=confidence, weights=weights
@@ -284,6 +285,32 @@ def hard_law(bags: Bags) -> ResidualLaw:
     if bags.task == "multiclass":
         return ResidualLaw(fourth=2.0, sixth=4.0, n_outputs=bags.n_outputs)
     return ResidualLaw(n_outputs=bags.n_outputs)
+
+
+def _soft_law_of(soft: Array, bags: Bags) -> ResidualLaw:
+    if bags.task != "binary":
+        return soft_law(soft[bags.rows], bags.task)
+    return binary_law(
+        fit_positives(score_table(soft[:, 0], bags, bags.proportions, noise_of(bags)))
+    )
+
+
+def binary_law(positives: Positives) -> ResidualLaw:
+    """Shape of a score's residual, the scores as they are or recalibrated to the bags.
+
+    Of the two the one with heavier tails: few bags cannot tell how sure scores deserve to be.
+    """
+    table = positives.table
+    laws = [_law_at(table, chances) for chances in (table.scores, positives.chances)]
+    return max(laws, key=lambda law: law.fourth)
+
+
+def _law_at(table: ScoreTable, chances: Array) -> ResidualLaw:
+    second, fourth, sixth = (
+        table.average(chances * (1 - table.scores) ** m + (1 - chances) * table.scores**m)
+        for m in (2, 4, 6)
+    )
+    return ResidualLaw(fourth=fourth / second, sixth=sixth / second) if second else ResidualLaw()
 
 
 def soft_law(scores: Array, task: str, *, shares: Array | None = None) -> ResidualLaw:
