@@ -13,8 +13,11 @@ import pytest
 import torch
 from small_grid import small_data, small_grid
 
+from unbag.bags import make_bags
+from unbag.estimators import BagRidgeClassifier
 from unbag.experiments import provenance
 from unbag.experiments.grid import RuleEntry
+from unbag.experiments.ridge import PATH, ridge_path
 from unbag.experiments.runner import Runner
 from unbag.experiments.store import Store
 
@@ -165,13 +168,30 @@ def test_trials_of_another_process_are_left_to_it(store, tmp_path):
     assert run(store)[0] == "finished"
 
 
-def test_ridge_is_a_row_without_epochs(store):
+def test_ridge_runs_along_its_penalties_and_ends_at_its_choice(store):
     grid = small_grid(rules=(RuleEntry("ridge", "ridge", models=("linear",)),))
     run(store, grid)
     assert [row.spec.seed for row in store.rows()] == [0, 1, 2]
     for row in store.rows():
-        assert row.arrays["test_error"].shape == (1,)
-        assert row.arrays["test_error"][0] < 0.3
+        arrays = row.arrays
+        assert arrays["test_error"].shape == arrays["penalty"].shape == (61,)
+        place = np.flatnonzero(np.isclose(arrays["penalty"][:-1], arrays["penalty"][-1]))
+        assert arrays["test_error"][place] == arrays["test_error"][-1]
+        assert arrays["test_error"][-1] < 0.3
+
+
+def test_the_end_of_the_path_is_the_classifier_itself():
+    data = DATA["digits"]
+    X, X_test = (x.reshape(len(x), -1) / 255 for x in (data.X_train, data.X_test))
+    bags = make_bags(X, data.y_train, bag_size=10, seed=0)
+    ids = np.empty(1200, dtype=int)
+    ids[bags.rows] = np.repeat(np.arange(bags.n_bags), bags.sizes)
+    model = BagRidgeClassifier(penalties=PATH).fit(X, bags.proportions[ids], bags=ids)
+    scores, penalties = ridge_path(X, bags, X_test)
+    assert penalties[-1] == model.penalty_
+    np.testing.assert_allclose(scores[-1] - 0.5, model.decision_function(X_test), atol=1e-8)
+    alone = BagRidgeClassifier(penalties=PATH[7:8]).fit(X, bags.proportions[ids], bags=ids)
+    np.testing.assert_allclose(scores[7] - 0.5, alone.decision_function(X_test), atol=1e-8)
 
 
 def test_figure_2_rows_hold_estimates_and_a_snapshot(store):

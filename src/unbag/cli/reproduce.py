@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from unbag.errors import StoreError
+
 __all__ = ["What", "merge", "reproduce"]
 
 
@@ -109,6 +111,8 @@ def merge(
     """Add the rows of other stores, such as one that came back from another machine."""
     from unbag.experiments.store import Store
 
+    if missing := [file for file in files if not file.is_file()]:
+        raise StoreError(f"There is no store at {missing[0]}.")
     with Store(store) as rows:
         for file in files:
             typer.echo(f"{file}: {rows.merge(file)} new rows")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import Any
 
-from unbag.experiments.spec import RIDGE, TrialSpec
+from unbag.experiments.spec import RIDGE, RIDGE_POINTS, TrialSpec
 from unbag.models import MODELS
 from unbag.rules import RULES
 
@@ -116,7 +116,7 @@ class Grid:
             bags_per_batch=self._bags_per_batch(rule, bag_size) if trained else 0,
             learning_rate=None,
             seed=0,
-            epochs=self.epochs if trained else 0,
+            epochs=self.epochs if trained else RIDGE_POINTS,
             measures=self.measures,
         )
         rates: tuple[float | None, ...] = self.learning_rates if trained else (None,)

@@ -12,10 +12,10 @@ import torch
 from unbag.bags import Bags, make_bags
 from unbag.datasets import Labelled
 from unbag.engine import Monitor, Settings, Trial, TrialResult, train
-from unbag.estimators import BagRidgeClassifier
 from unbag.experiments.estimates import SNAPSHOT_EPOCH, TestBags
 from unbag.experiments.measures import error_monitors
 from unbag.experiments.packing import Array
+from unbag.experiments.ridge import ridge_path
 from unbag.experiments.spec import RIDGE, TrialSpec
 
 __all__ = ["Trainer"]
@@ -79,17 +79,15 @@ class Trainer:
         return [bags.snapshot(result.model) for result in results]
 
     def _solve(self, spec: TrialSpec) -> Arrays:
-        """The ridge classifier, measured like an epoch of training."""
-        data, bags = self.data[spec.dataset], self._bags(spec)
-        ids = np.empty(len(bags.rows), dtype=int)
-        ids[bags.rows] = np.repeat(np.arange(bags.n_bags), bags.sizes)
-        model = BagRidgeClassifier()
-        model.fit(_flat(data.X_train), bags.proportions[ids], bags=ids)
+        """The ridge classifier at every penalty, and last at the one it chose itself."""
         monitors = self._monitors(spec)
-        scores = model.decision_function(_flat(monitors[0].X.cpu().numpy())) + 0.5
-        logits = torch.from_numpy(scores).float().logit(eps=1e-6).to(self.device)[None, :, None]
+        X_test = _flat(monitors[0].X.cpu().numpy())
+        scores, penalties = ridge_path(
+            _flat(self.data[spec.dataset].X_train), self._bags(spec), X_test
+        )
+        logits = torch.from_numpy(scores).float().logit(eps=1e-6).to(self.device).unsqueeze(-1)
         found = {monitor.name: monitor.measure(logits).cpu().numpy() for monitor in monitors}
-        return found | {"penalty": np.array([model.penalty_])}
+        return found | {"penalty": penalties}
 
     def _bags(self, spec: TrialSpec) -> Bags:
         """The trial's bags; all trials share one copy of the instances, on the device."""
