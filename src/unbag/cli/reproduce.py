@@ -69,6 +69,7 @@ def reproduce(
         bool, typer.Option("--compile", help="Compile optimizer and CNNs.")
     ] = False,
     stack: Annotated[int | None, typer.Option(help="Trials trained at once.")] = None,
+    side_by_side: Annotated[int, typer.Option(help="Trials not stacked that share a GPU.")] = 4,
     data: Annotated[Path | None, typer.Option(help="Folder that holds the data files.")] = None,
     store: Annotated[Path, typer.Option(help="Where rows are kept.")] = Path("results/rows.sqlite"),
     out: Annotated[Path | None, typer.Option(help="Where tables and figures go.")] = None,
@@ -89,7 +90,11 @@ def reproduce(
         grids=_GRIDS.get(what, _GRIDS[What.ALL]),
         restriction=_restriction(rows, rules, ks, seeds, epochs),
         options={"device": device, "protocol": str(protocol), "label_free": label_free},
-        settings={"precision": precision, "compile": compile_models},
+        settings={
+            "precision": precision,
+            "compile": compile_models,
+            "side_by_side": side_by_side,
+        },
         trials_per_stack=stack,
         folder=data,
         store=store,

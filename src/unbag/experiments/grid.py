@@ -90,7 +90,7 @@ class Grid:
     instances_per_batch: int = 1000
     full_batch: bool = False
     measures: str = "errors"
-    stacks: Mapping[str, int] = field(default_factory=dict)
+    stacks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check_known("models", self.models, MODELS)
@@ -127,6 +127,10 @@ class Grid:
             return 0
         default = max(1, self.instances_per_batch // bag_size)
         return rule.bags_per_batch.get(str(bag_size), default)
+
+    def stack_size(self, model: str, device: str) -> int:
+        """Trials of a model that are trained at once on a device such as "cuda:0"."""
+        return self.stacks.get(device.partition(":")[0], {}).get(model, 1)
 
     def restrict(
         self,

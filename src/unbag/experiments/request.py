@@ -153,7 +153,8 @@ def _grids(request: Request) -> list[Grid]:
 def _with_stacks(grid: Grid, trials_per_stack: int | None) -> Grid:
     if trials_per_stack is None:
         return grid
-    return replace(grid, stacks=dict.fromkeys(grid.models, trials_per_stack))
+    sizes = dict.fromkeys(grid.models, trials_per_stack)
+    return replace(grid, stacks={"cpu": sizes, "cuda": sizes})
 
 
 def _print_plan(plan: Plan, runner: Runner, console: Console) -> None:
