@@ -80,7 +80,7 @@ def test_rows_from_elsewhere_are_merged_and_rendered(call, tmp_path):
         (["mnist", "--ks", "ten"], "whole numbers"),
         (["cifar"], "UNBAG_DATA"),
         (["merge", "missing.sqlite"], "no store"),
-        (["merge"], "Name stores"),
+        (["merge"], "Missing argument"),
     ],
 )
 def test_a_mistake_gets_one_message_and_leaves_nothing(call, tmp_path, arguments, words):
