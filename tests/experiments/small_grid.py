@@ -21,7 +21,7 @@ def small_grid(**changes):
         seeds=(0, 1, 2),
         epochs=2,
         instances_per_batch=100,
-        stacks={"linear": 10},
+        stacks={"cpu": {"linear": 10}},
     )
     return replace(grid, **changes)
 

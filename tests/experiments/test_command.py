@@ -42,7 +42,7 @@ def test_a_part_of_a_table_from_plan_to_page(call, tmp_path):
 def test_a_plan_alone_trains_nothing(call, tmp_path):
     result = call("mnist", *PART, "--plan")
     assert "about" in result.stderr
-    assert n_rows(tmp_path / "rows.sqlite") == 0
+    assert not (tmp_path / "rows.sqlite").exists()
 
 
 def test_finished_trials_are_resumed_only_on_request(call, tmp_path):
@@ -80,10 +80,12 @@ def test_rows_from_elsewhere_are_merged_and_rendered(call, tmp_path):
         (["mnist", "--ks", "ten"], "whole numbers"),
         (["cifar"], "UNBAG_DATA"),
         (["merge", "missing.sqlite"], "no store"),
+        (["merge"], "Missing argument"),
     ],
 )
-def test_a_mistake_gets_one_message_and_no_trace(call, arguments, words):
+def test_a_mistake_gets_one_message_and_leaves_nothing(call, tmp_path, arguments, words):
     result = call(*arguments)
     assert result.exit_code in (1, 2)
     assert words in result.stderr
     assert "Traceback" not in result.output
+    assert not (tmp_path / "rows.sqlite").exists()

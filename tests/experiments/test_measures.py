@@ -8,6 +8,7 @@ import torch
 
 from unbag.bags import BagBatch, make_bags
 from unbag.datasets import load_problem
+from unbag.engine.monitor import measure_all
 from unbag.experiments.estimates import TestBags, bag_estimates
 from unbag.experiments.measures import error_monitors, held_out_half
 from unbag.rules import DebiasedSquare, EasySquare
@@ -32,7 +33,7 @@ class OneModel:
 
 
 def values(monitors, learner):
-    return {monitor.name: monitor(learner).item() for monitor in monitors}
+    return {name: value.item() for name, value in measure_all(monitors, learner).items()}
 
 
 def test_errors_against_plain_numpy(data):

@@ -13,8 +13,11 @@ import pytest
 import torch
 from small_grid import small_data, small_grid
 
+from unbag.bags import make_bags
+from unbag.estimators import BagRidgeClassifier
 from unbag.experiments import provenance
 from unbag.experiments.grid import RuleEntry
+from unbag.experiments.ridge import PATH, ridge_path
 from unbag.experiments.runner import Runner
 from unbag.experiments.store import Store
 
@@ -82,7 +85,7 @@ def test_a_trial_gives_the_same_numbers_in_any_stack(tmp_path):
     found = []
     for size in (1, 10):
         with Store(tmp_path / f"{size}.sqlite") as store:
-            run(store, small_grid(stacks={"linear": size}), protocol="paper")
+            run(store, small_grid(stacks={"cpu": {"linear": size}}), protocol="paper")
             found.append({row.spec: row.arrays for row in store.rows()})
     alone, stacked = found
     assert alone.keys() == stacked.keys()
@@ -151,9 +154,16 @@ def test_a_trial_too_large_for_memory_is_an_error(store):
 def test_an_interrupted_stack_saves_nothing_unfinished(store):
     runner = Runner([small_grid()], store, DATA)
     train = runner._trainer
-    runner._trainer = lambda stack, on_epoch: train(stack)[:3]  # what the engine gives after Ctrl-C
+
+    def cut(stack, on_epoch):  # what comes back after Ctrl-C, in whatever order
+        return dict(list(train(stack).items())[2:5])
+
+    runner._trainer = cut
+    wanted = train(runner.missing()[:8])
     assert runner.run() == "interrupted"
     assert len(store.rows()) == 3
+    for row in store.rows():
+        np.testing.assert_array_equal(row.arrays["loss"], wanted[row.spec]["loss"])
     assert len(store.claim(t.key for t in runner.missing())) == len(runner.missing())
 
 
@@ -165,13 +175,30 @@ def test_trials_of_another_process_are_left_to_it(store, tmp_path):
     assert run(store)[0] == "finished"
 
 
-def test_ridge_is_a_row_without_epochs(store):
+def test_ridge_runs_along_its_penalties_and_ends_at_its_choice(store):
     grid = small_grid(rules=(RuleEntry("ridge", "ridge", models=("linear",)),))
     run(store, grid)
     assert [row.spec.seed for row in store.rows()] == [0, 1, 2]
     for row in store.rows():
-        assert row.arrays["test_error"].shape == (1,)
-        assert row.arrays["test_error"][0] < 0.3
+        arrays = row.arrays
+        assert arrays["test_error"].shape == arrays["penalty"].shape == (61,)
+        place = np.flatnonzero(np.isclose(arrays["penalty"][:-1], arrays["penalty"][-1]))
+        assert arrays["test_error"][place] == arrays["test_error"][-1]
+        assert arrays["test_error"][-1] < 0.3
+
+
+def test_the_end_of_the_path_is_the_classifier_itself():
+    data = DATA["digits"]
+    X, X_test = (x.reshape(len(x), -1) / 255 for x in (data.X_train, data.X_test))
+    bags = make_bags(X, data.y_train, bag_size=10, seed=0)
+    ids = np.empty(1200, dtype=int)
+    ids[bags.rows] = np.repeat(np.arange(bags.n_bags), bags.sizes)
+    model = BagRidgeClassifier(penalties=PATH).fit(X, bags.proportions[ids], bags=ids)
+    scores, penalties = ridge_path(X, bags, X_test)
+    assert penalties[-1] == model.penalty_
+    np.testing.assert_allclose(scores[-1] - 0.5, model.decision_function(X_test), atol=1e-8)
+    alone = BagRidgeClassifier(penalties=PATH[7:8]).fit(X, bags.proportions[ids], bags=ids)
+    np.testing.assert_allclose(scores[7] - 0.5, alone.decision_function(X_test), atol=1e-8)
 
 
 def test_figure_2_rows_hold_estimates_and_a_snapshot(store):
@@ -195,7 +222,7 @@ from small_grid import small_data, small_grid
 from unbag.experiments.runner import Runner
 from unbag.experiments.store import Store
 print("begun", flush=True)
-grid = small_grid(stacks={"linear": 1}, epochs=20)
+grid = small_grid(stacks={"cpu": {"linear": 1}}, epochs=20)
 Runner([grid], Store(sys.argv[1]), small_data(), protocol="paper").run(
     lambda seconds, text: print("row", flush=True)
 )
@@ -214,7 +241,7 @@ def test_a_killed_run_resumes_where_it_was(tmp_path):
     process.communicate(timeout=60)
     with Store(path) as store:
         before = {row.spec: row.outcome for row in store.rows()}
-        grid = small_grid(stacks={"linear": 1}, epochs=20)
+        grid = small_grid(stacks={"cpu": {"linear": 1}}, epochs=20)
         runner = Runner([grid], store, DATA, protocol="paper")
         assert 3 <= len(before) < 12
         assert len(runner.missing()) == 12 - len(before)

@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from unbag.errors import StoreError
+
 __all__ = ["What", "merge", "reproduce"]
 
 
@@ -67,6 +69,7 @@ def reproduce(
         bool, typer.Option("--compile", help="Compile optimizer and CNNs.")
     ] = False,
     stack: Annotated[int | None, typer.Option(help="Trials trained at once.")] = None,
+    side_by_side: Annotated[int, typer.Option(help="Trials not stacked that share a GPU.")] = 4,
     data: Annotated[Path | None, typer.Option(help="Folder that holds the data files.")] = None,
     store: Annotated[Path, typer.Option(help="Where rows are kept.")] = Path("results/rows.sqlite"),
     out: Annotated[Path | None, typer.Option(help="Where tables and figures go.")] = None,
@@ -87,7 +90,11 @@ def reproduce(
         grids=_GRIDS.get(what, _GRIDS[What.ALL]),
         restriction=_restriction(rows, rules, ks, seeds, epochs),
         options={"device": device, "protocol": str(protocol), "label_free": label_free},
-        settings={"precision": precision, "compile": compile_models},
+        settings={
+            "precision": precision,
+            "compile": compile_models,
+            "side_by_side": side_by_side,
+        },
         trials_per_stack=stack,
         folder=data,
         store=store,
@@ -109,6 +116,8 @@ def merge(
     """Add the rows of other stores, such as one that came back from another machine."""
     from unbag.experiments.store import Store
 
+    if missing := [file for file in files if not file.is_file()]:
+        raise StoreError(f"There is no store at {missing[0]}.")
     with Store(store) as rows:
         for file in files:
             typer.echo(f"{file}: {rows.merge(file)} new rows")

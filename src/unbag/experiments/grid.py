@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import Any
 
-from unbag.experiments.spec import RIDGE, TrialSpec
+from unbag.experiments.spec import RIDGE, RIDGE_POINTS, TrialSpec
 from unbag.models import MODELS
 from unbag.rules import RULES
 
@@ -90,7 +90,7 @@ class Grid:
     instances_per_batch: int = 1000
     full_batch: bool = False
     measures: str = "errors"
-    stacks: Mapping[str, int] = field(default_factory=dict)
+    stacks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check_known("models", self.models, MODELS)
@@ -116,7 +116,7 @@ class Grid:
             bags_per_batch=self._bags_per_batch(rule, bag_size) if trained else 0,
             learning_rate=None,
             seed=0,
-            epochs=self.epochs if trained else 0,
+            epochs=self.epochs if trained else RIDGE_POINTS,
             measures=self.measures,
         )
         rates: tuple[float | None, ...] = self.learning_rates if trained else (None,)
@@ -127,6 +127,10 @@ class Grid:
             return 0
         default = max(1, self.instances_per_batch // bag_size)
         return rule.bags_per_batch.get(str(bag_size), default)
+
+    def stack_size(self, model: str, device: str) -> int:
+        """Trials of a model that are trained at once on a device such as "cuda:0"."""
+        return self.stacks.get(device.partition(":")[0], {}).get(model, 1)
 
     def restrict(
         self,

@@ -48,10 +48,12 @@ def _versions() -> dict[str, str]:
 
 @cache
 def _commit() -> str:
-    """What UNBAG_COMMIT says, for a copy without its history; or git; or "unknown"."""
+    """For a copy without its history, what UNBAG_COMMIT or a file COMMIT says; or git knows."""
+    root = Path(__file__).parents[3]
     if noted := os.environ.get("UNBAG_COMMIT"):
         return noted
-    root = Path(__file__).parents[3]
+    if (file := root / "COMMIT").is_file():
+        return file.read_text().strip()
     try:
         command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)

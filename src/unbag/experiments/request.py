@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from unbag.datasets import Labelled, load_problem
@@ -94,7 +96,7 @@ def run_request(request: Request, console: Console, show: Show) -> None:
     grids = [_with_stacks(g, request.trials_per_stack) for g in _grids(request)]
     names = {name for grid in grids for name in grid.datasets}
     data: dict[str, Labelled] = {n: load_problem(n, folder=request.folder) for n in sorted(names)}
-    with Store(request.store) as store:
+    with _open(request) as store:
         runner = Runner(
             grids,
             store,
@@ -135,6 +137,15 @@ def render_request(request: Request, console: Console, show: Show) -> None:
         console.print(f"wrote {path}", highlight=False)
 
 
+@contextmanager
+def _open(request: Request) -> Iterator[Store]:
+    """The store; a plan for one that is not there yet does not make it."""
+    with TemporaryDirectory() as folder:
+        absent = request.plan_only and not request.store.exists()
+        with Store(Path(folder) / "rows.sqlite" if absent else request.store) as store:
+            yield store
+
+
 def _grids(request: Request) -> list[Grid]:
     return chosen_grids(request.grids, request.restriction)
 
@@ -142,7 +153,8 @@ def _grids(request: Request) -> list[Grid]:
 def _with_stacks(grid: Grid, trials_per_stack: int | None) -> Grid:
     if trials_per_stack is None:
         return grid
-    return replace(grid, stacks=dict.fromkeys(grid.models, trials_per_stack))
+    sizes = dict.fromkeys(grid.models, trials_per_stack)
+    return replace(grid, stacks={"cpu": sizes, "cuda": sizes})
 
 
 def _print_plan(plan: Plan, runner: Runner, console: Console) -> None:

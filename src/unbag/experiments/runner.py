@@ -122,8 +122,14 @@ class Runner:
         return stacks
 
     def _stack_size(self, trial: TrialSpec) -> int:
-        alike = [grid for grid in self.grids if trial.dataset in grid.datasets]
-        return max((grid.stacks.get(trial.model, 1) for grid in alike), default=1)
+        alike = [
+            grid
+            for grid in self.grids
+            if trial.dataset in grid.datasets
+            and grid.full_batch == (trial.bags_per_batch == 0)
+            and grid.measures == trial.measures
+        ]
+        return max((grid.stack_size(trial.model, self.device) for grid in alike), default=1)
 
     def _next_stack(self, missing: list[TrialSpec]) -> tuple[list[TrialSpec], str]:
         reason = "waiting for other processes"
@@ -159,9 +165,9 @@ class Runner:
         if found is None:  # not inside `except`, where the error still holds on to the tensors
             return self._run_in_halves(stack, tick)
         seconds = (time.monotonic() - begun) / len(stack)
-        rows = [self._row(*pair, seconds, stack) for pair in zip(stack, found, strict=False)]
+        rows = [self._row(*pair, seconds, stack) for pair in found.items()]
         self.store.add(rows)
-        self.store.release(trial.key for trial in stack[len(rows) :])
+        self.store.release(trial.key for trial in stack if trial not in found)
         self.costs.learn(rows)
         share.finish(_describe(stack, seconds))
         return len(rows) == len(stack)

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from unbag.rules import Rule
 
-__all__ = ["RIDGE", "TrialSpec"]
+__all__ = ["RIDGE", "RIDGE_POINTS", "TrialSpec"]
 
 RIDGE = "ridge"
 """The rule that is solved in closed form rather than trained."""
+
+RIDGE_POINTS = 61
+"""Points of its curve: 60 penalties, and the one it chooses."""
 
 # Raised when the meaning of a stored number changes, so that old rows are not taken for new ones.
 VERSION = 1

@@ -12,10 +12,10 @@ import torch
 from unbag.bags import Bags, make_bags
 from unbag.datasets import Labelled
 from unbag.engine import Monitor, Settings, Trial, TrialResult, train
-from unbag.estimators import BagRidgeClassifier
 from unbag.experiments.estimates import SNAPSHOT_EPOCH, TestBags
 from unbag.experiments.measures import error_monitors
 from unbag.experiments.packing import Array
+from unbag.experiments.ridge import ridge_path
 from unbag.experiments.spec import RIDGE, TrialSpec
 
 __all__ = ["Trainer"]
@@ -43,53 +43,53 @@ class Trainer:
 
     def __call__(
         self, stack: list[TrialSpec], on_epoch: Callable[[], None] = lambda: None
-    ) -> list[Arrays]:
-        """Compute the trials of a stack, in order; fewer come back if the user interrupts.
+    ) -> dict[TrialSpec, Arrays]:
+        """Compute the trials of a stack; fewer come back if the user interrupts.
 
         `on_epoch` is called after each epoch of the stack.
         """
         if stack[0].rule == RIDGE:
-            return [self._solve(spec) for spec in stack]
+            return {spec: self._solve(spec) for spec in stack}
         monitors = _announced(self._monitors(stack[0]), on_epoch)
-        found = [dict(result.history) for result in self._train(stack, monitors)]
+        results = self._train(stack, monitors, epochs=stack[0].epochs)
+        found = {spec: dict(result.history) for spec, result in results.items()}
         if stack[0].measures == "estimates":
-            return [a | b for a, b in zip(found, self._snapshots(stack), strict=False)]
+            shots = self._snapshots(stack)
+            return {spec: found[spec] | shots[spec] for spec in found if spec in shots}
         return found
 
     def _train(
-        self, stack: list[TrialSpec], monitors: list[Monitor], *, epochs: int | None = None
-    ) -> list[TrialResult]:
+        self, stack: list[TrialSpec], monitors: list[Monitor], *, epochs: int
+    ) -> dict[TrialSpec, TrialResult]:
         first = stack[0]
         bags = [self._bags(spec) for spec in stack]
         settings = Settings(
-            max_epochs=first.epochs if epochs is None else epochs,
+            max_epochs=epochs,
             bags_per_batch=first.bags_per_batch or bags[0].n_bags,
             device=self.device,
             **self.settings,
         )
-        trials = [Trial(s.make_rule(), s.learning_rate or 0.0, s.seed) for s in stack]
-        results = train(trials, bags, model=first.model, monitors=monitors, settings=settings)
-        return [result for result in results if result.stopped != "interrupted"]
+        trials = {Trial(s.make_rule(), s.learning_rate or 0.0, s.seed): s for s in stack}
+        results = train(list(trials), bags, model=first.model, monitors=monitors, settings=settings)
+        return {trials[r.trial]: r for r in results if r.stopped != "interrupted"}
 
-    def _snapshots(self, stack: list[TrialSpec]) -> list[Arrays]:
+    def _snapshots(self, stack: list[TrialSpec]) -> dict[TrialSpec, Arrays]:
         """Per-bag losses after ten epochs: the same trials once more, stopped there."""
         first = stack[0]
         bags = TestBags(self.data[first.dataset], bag_size=first.bag_size, device=self.device)
         results = self._train(stack, [], epochs=min(SNAPSHOT_EPOCH, first.epochs))
-        return [bags.snapshot(result.model) for result in results]
+        return {spec: bags.snapshot(result.model) for spec, result in results.items()}
 
     def _solve(self, spec: TrialSpec) -> Arrays:
-        """The ridge classifier, measured like an epoch of training."""
-        data, bags = self.data[spec.dataset], self._bags(spec)
-        ids = np.empty(len(bags.rows), dtype=int)
-        ids[bags.rows] = np.repeat(np.arange(bags.n_bags), bags.sizes)
-        model = BagRidgeClassifier()
-        model.fit(_flat(data.X_train), bags.proportions[ids], bags=ids)
+        """The ridge classifier at every penalty, and last at the one it chose itself."""
         monitors = self._monitors(spec)
-        scores = model.decision_function(_flat(monitors[0].X.cpu().numpy())) + 0.5
-        logits = torch.from_numpy(scores).float().logit(eps=1e-6).to(self.device)[None, :, None]
+        X_test = _flat(monitors[0].X.cpu().numpy())
+        scores, penalties = ridge_path(
+            _flat(self.data[spec.dataset].X_train), self._bags(spec), X_test
+        )
+        logits = torch.from_numpy(scores).float().logit(eps=1e-6).to(self.device).unsqueeze(-1)
         found = {monitor.name: monitor.measure(logits).cpu().numpy() for monitor in monitors}
-        return found | {"penalty": np.array([model.penalty_])}
+        return found | {"penalty": penalties}
 
     def _bags(self, spec: TrialSpec) -> Bags:
         """The trial's bags; all trials share one copy of the instances, on the device."""
