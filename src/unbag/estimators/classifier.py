@@ -10,11 +10,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unbag.bags import split_bags
+from unbag.bags import Bags, split_bags
 from unbag.engine import Criterion, Settings, Trial, TrialResult, held_out_risk, train
 from unbag.engine.evaluate import scores_of
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.saving import ModelFolderError, read_folder, write_folder
+from unbag.evaluation.risk import RiskEstimate, estimate_risk
 from unbag.models import ModelBuilder, get_model
 from unbag.rules import Rule, get_rule
 
@@ -42,9 +43,10 @@ class BagClassifier(BagEstimator):
         Whether each epoch cuts the bags into batches anew.
     schedule : {"constant", "cosine"}
     validation_share : float
-        Share of the bags that are held out to choose the epoch; 0 trains on all bags to the end.
+        Share of the bags that are set aside, whole, to estimate the error; 0 trains on all bags.
     patience : int, optional
-        Epochs without a better held-out risk before training stops.
+        Epochs without a better held-out risk before training stops. Then one half of the bags set
+        aside chooses the epoch, and the other estimates the error.
     criterion : {"zero_one", "square"}
         Which risk is estimated on the held-out bags.
     device : str
@@ -57,6 +59,8 @@ class BagClassifier(BagEstimator):
     classes_ : array
     result_ : TrialResult
         The trained net and its history.
+    risk_ : RiskEstimate or None
+        Error of single predictions, with an interval, from the bags set aside; None without any.
     n_features_in_ : int
 
     Notes
@@ -125,25 +129,39 @@ class BagClassifier(BagEstimator):
         """
         data = self._read(X, y, bags, noise_variance)
         trial = Trial(get_rule(self.rule), self.learning_rate, _draw_seed(self.random_state))
-        train_bags, monitors = data, []
-        if self.validation_share:
-            train_bags, aside = split_bags(data, share=self.validation_share, seed=trial.seed)
-            monitors = [held_out_risk(aside, criterion=self.criterion)]
-        settings = self._settings(monitored=bool(monitors))
+        kept, choosing, measuring = self._set_aside(data, trial.seed)
+        monitors = [] if choosing is None else [held_out_risk(choosing, criterion=self.criterion)]
+        settings = self._settings(choose_epoch=self.patience is not None)
         [self.result_] = train(
-            [trial], train_bags, model=self.model, monitors=monitors, settings=settings
+            [trial], kept, model=self.model, monitors=monitors, settings=settings
         )
         self.n_outputs_ = data.n_outputs
+        self.risk_ = None if measuring is None else self._measure(measuring)
         return self
 
-    def _settings(self, *, monitored: bool) -> Settings:
-        if self.patience is not None and not monitored:
-            raise ValueError("patience needs held-out bags: set validation_share, such as 0.2.")
+    def _set_aside(self, data: Bags, seed: int) -> tuple[Bags, Bags | None, Bags | None]:
+        """Bags to train on, to choose the epoch by, and to estimate the error from."""
+        if not self.validation_share:
+            if self.patience is not None:
+                raise ValueError("patience needs held-out bags: set validation_share, such as 0.2.")
+            return data, None, None
+        kept, aside = split_bags(data, share=self.validation_share, seed=seed)
+        if self.patience is None:
+            return kept, aside, aside
+        return kept, *split_bags(aside, share=0.5, seed=seed)
+
+    def _measure(self, bags: Bags) -> RiskEstimate:
+        """Error on bags, scoring only their instances."""
+        scores = np.zeros((len(bags.X), *np.shape(bags.proportions)[1:]))
+        scores[bags.rows] = self._scores(bags.X[bags.rows])
+        return estimate_risk(scores, bags)
+
+    def _settings(self, *, choose_epoch: bool) -> Settings:
         return Settings(
             max_epochs=self.max_epochs,
             bags_per_batch=self.bags_per_batch,
             patience=self.patience,
-            criterion="held_out_risk" if monitored else None,
+            criterion="held_out_risk" if choose_epoch else None,
             redraw=self.redraw,
             schedule=self.schedule,
             device=self.device,
@@ -175,6 +193,7 @@ class BagClassifier(BagEstimator):
             "model": self.model if isinstance(self.model, str) else None,
             "rule": {"name": get_rule(self.rule).name, **asdict(get_rule(self.rule))},  # type: ignore[call-overload]
             "best_epoch": self.result_.best_epoch,
+            "risk": None if self.risk_ is None else asdict(self.risk_),
             "stopped": self.result_.stopped,
             "trial": {"learning_rate": self.learning_rate, "seed": self.result_.trial.seed},
         }
@@ -204,6 +223,7 @@ class BagClassifier(BagEstimator):
         clf.task_, clf.n_outputs_ = description["task"], description["n_outputs"]
         clf.classes_ = np.asarray(description["classes"])
         clf.n_features_in_ = description["n_features"]
+        clf.risk_ = None if description["risk"] is None else RiskEstimate(**description["risk"])
         clf.result_ = _read_result(clf, description, tensors)
         return clf
 
