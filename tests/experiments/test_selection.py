@@ -30,12 +30,12 @@ def test_the_paper_s_choice_is_the_best_epoch_of_the_mean_curve():
     assert best_by_test(found) == (0.001, 2)
 
 
-def test_a_rate_with_more_seeds_is_compared_on_the_shared_ones():
-    found = cell_rows(
-        {(0.01, 0): [0.2, 0.2], (0.01, 1): [0.9, 0.9], (0.001, 0): [0.3, 0.3]},
-    )
+def test_a_lucky_pair_of_seeds_is_no_match_for_more():
+    found = cell_rows({(0.01, 0): [0.2], (0.01, 1): [0.9], (0.001, 0): [0.3]})
     assert shared_seeds(found) == [0]
     assert best_by_test(found)[0] == 0.01
+    found = cell_rows({(0.01, 0): [0.2], (0.01, 1): [0.9], (0.001, 0): [0.3], (0.001, 1): [0.3]})
+    assert best_by_test(found)[0] == 0.001
 
 
 def test_a_diverged_run_is_never_the_best():
@@ -118,9 +118,13 @@ def test_lean_confirms_the_label_free_winner_last_and_only_if_asked():
     assert [t.learning_rate for t in missing(rows, label_free=False)] == [0.001]
 
 
-def test_a_winner_stays_one_when_its_other_seeds_disappoint():
-    rows = rows_of(CELL, SEARCH | {(0.001, 0): [0.1], (0.001, 1): [0.1], (0.001, 2): [0.9]})
-    assert missing(rows) == []
+@pytest.mark.parametrize(("others", "wanted"), [(0.31, []), (0.9, [0.01])])
+def test_where_the_winner_disappoints_the_next_is_confirmed(others, wanted):
+    winner = {(0.001, seed): [0.1 if seed < 2 else others] for seed in range(10)}
+    grid = small_grid(seeds=tuple(range(10)))
+    rows = rows_of(CELL, SEARCH | winner)
+    found = missing_trials([grid], rows, data=DATA, label_free=False)
+    assert sorted({t.learning_rate for t in found if t.rule == CELL.rule.name}) == wanted
 
 
 def test_paper_runs_everything():

@@ -279,6 +279,20 @@ def test_a_store_killed_elsewhere_merges_from_a_folder_that_cannot_be_written(tm
         folder.chmod(0o755)
 
 
+def test_rows_that_do_not_know_their_commit_are_told_it(tmp_path, path):
+    other = tmp_path / "other.sqlite"
+    known, unknown = row(seed=1), row(seed=2)
+    known.outcome["commit"], unknown.outcome["commit"] = "abc", "unknown"
+    with Store(other) as store:
+        store.add([known, unknown])
+    with Store(path) as store:
+        store.merge(other, commit="def")
+        found = {r.spec.seed: r for r in store.rows()}
+    assert [found[seed].outcome["commit"] for seed in (1, 2)] == ["abc", "def"]
+    np.testing.assert_array_equal(found[2].arrays["loss"], np.float32(unknown.arrays["loss"]))
+    assert seeds_in(path) == {1, 2}  # checksums hold
+
+
 def test_merging_nothing_is_an_error(tmp_path, path):
     with Store(path) as store, pytest.raises(StoreError, match="no store"):
         store.merge(tmp_path / "missing.sqlite")

@@ -112,6 +112,7 @@ def reproduce(
 def merge(
     files: Annotated[list[Path], typer.Argument(help="Stores whose rows are added.")],
     store: Annotated[Path, typer.Option(help="Where rows are kept.")] = Path("results/rows.sqlite"),
+    commit: Annotated[str | None, typer.Option(help="Commit of rows that do not know it.")] = None,
 ) -> None:
     """Add the rows of other stores, such as one that came back from another machine."""
     from unbag.experiments.store import Store
@@ -120,7 +121,7 @@ def merge(
         raise StoreError(f"There is no store at {missing[0]}.")
     with Store(store) as rows:
         for file in files:
-            typer.echo(f"{file}: {rows.merge(file)} new rows")
+            typer.echo(f"{file}: {rows.merge(file, commit=commit)} new rows")
         rows.compact()
 
 

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from unbag.experiments.grid import Cell, Grid
-from unbag.experiments.selection import CellRows, best_by_held_out, best_by_test, index_rows
+from unbag.experiments.selection import (
+    CellRows,
+    Rate,
+    best_by_held_out,
+    best_by_test,
+    index_rows,
+    mean_curve_error,
+)
 from unbag.experiments.spec import TrialSpec
 from unbag.experiments.store import Row
 
@@ -23,6 +30,7 @@ _PHASES: tuple[Phase, ...] = ("search", "confirm", "label_free")
 class Lean:
     """Every learning rate on `search_seeds` seeds, then the other seeds of the winner.
 
+    Where the winner disappoints by more than its standard error, the next best is confirmed too.
     With `label_free`, also those of the winner by held-out bags, where that is another one.
     """
 
@@ -40,11 +48,26 @@ class Lean:
         if alone or found is None or any((t.learning_rate, t.seed) not in done for t in search):
             return
         few_rows = CellRows({key: row for key, row in found.rows.items() if key[1] in few})
-        winner, _ = best_by_test(few_rows)
-        yield [cell.trial(winner, seed, data) for seed in more]
+        winner = _next_to_confirm(found, best_by_test(few_rows)[0], n_seeds=len(cell.seeds))
+        yield [cell.trial(rate, seed, data) for rate in winner for seed in more]
         other, _ = best_by_held_out(few_rows)
-        if self.label_free and other != winner:
+        if self.label_free:
             yield [cell.trial(other, seed, data) for seed in more]
+
+
+def _next_to_confirm(found: CellRows, winner: Rate, *, n_seeds: int) -> list[Rate]:
+    """The winner of the search; once confirmed, a rate that now looks better by a standard error.
+
+    Two seeds can be lucky: where some runs diverge, the winner's mean over all seeds may be far
+    worse than another rate's over two.
+    """
+    confirmed = [rate for rate in found.rates if len(found.seeds(rate)) >= n_seeds]
+    if winner not in confirmed:
+        return [winner]
+    best, error = min(mean_curve_error(found, rate) for rate in confirmed)
+    rivals = [rate for rate in found.rates if rate not in confirmed]
+    better = [r for r in rivals if mean_curve_error(found, r)[0] < best - error]
+    return sorted(better, key=lambda rate: mean_curve_error(found, rate)[0])[:1]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 from unbag.experiments.spec import TrialSpec
 from unbag.experiments.store import Row
 
-__all__ = ["CellRows", "best_by_held_out", "best_by_test", "index_rows", "shared_seeds"]
+__all__ = [
+    "CellRows",
+    "best_by_held_out",
+    "best_by_test",
+    "index_rows",
+    "mean_curve_error",
+    "shared_seeds",
+]
 
 Array = NDArray[Any]
 Rate = float | None
@@ -54,18 +61,24 @@ def shared_seeds(cell: CellRows) -> list[int]:
     return sorted(set.intersection(*(set(cell.seeds(rate)) for rate in cell.rates)))
 
 
+def mean_curve_error(cell: CellRows, rate: Rate) -> tuple[float, float]:
+    """Least mean test error over epochs, and its standard error over seeds (0 for one seed)."""
+    curves = cell.curves(rate, "test_error")
+    epoch = curves.mean(axis=0).argmin()
+    spread = float(np.std(curves[:, epoch], ddof=1)) if len(curves) > 1 else 0.0
+    return float(curves[:, epoch].mean()), spread / len(curves) ** 0.5
+
+
 def best_by_test(cell: CellRows) -> tuple[Rate, int]:
     """Learning rate and epoch with the least mean test error: the paper's choice.
 
     Notes
     -----
-    The rate is chosen on the seeds that tried all of them, then the epoch on all seeds of it.
+    Only rates with the most seeds compete: a mean over two lucky seeds is no match for ten.
     """
-    seeds = shared_seeds(cell)
-    rate = min(
-        cell.rates,
-        key=lambda rate: cell.curves(rate, "test_error", seeds or None).mean(axis=0).min(),
-    )
+    most = max(len(cell.seeds(rate)) for rate in cell.rates)
+    rivals = [rate for rate in cell.rates if len(cell.seeds(rate)) == most]
+    rate = min(rivals, key=lambda rate: mean_curve_error(cell, rate)[0])
     return rate, int(cell.curves(rate, "test_error").mean(axis=0).argmin())
 
 

@@ -163,8 +163,14 @@ class Store:
                 [(key, self._owner.name) for key in keys],
             )
 
-    def merge(self, other: Path | str) -> int:
+    def merge(self, other: Path | str, *, commit: str | None = None) -> int:
         """Take over the rows of another store; damaged ones are left out, with a warning.
+
+        Parameters
+        ----------
+        other : path
+        commit : str, optional
+            Commit of the rows that do not know theirs, computed by a copy without its history.
 
         Returns
         -------
@@ -173,6 +179,8 @@ class Store:
         """
         before = len(self.keys())
         good, n_damaged = _read_copy(Path(other))
+        if commit is not None:
+            good = [_with_commit(stored, commit) for stored in good]
         with self._transaction():
             self._insert(good)
         if n_damaged:
@@ -258,6 +266,13 @@ def _read_row(database: sqlite3.Connection, number: int) -> Any:
         return database.execute(query, (number,)).fetchone()
     except sqlite3.DatabaseError:
         return ("", "", "", b"", "unreadable")
+
+
+def _with_commit(stored: _Stored, commit: str) -> _Stored:
+    row = Row._read(stored)
+    if row.outcome.get("commit", "unknown") != "unknown":
+        return stored
+    return Row(row.spec, row.outcome | {"commit": commit}, row.arrays)._stored()
 
 
 def _checksum(spec: str, outcome: str, arrays: bytes) -> str:
