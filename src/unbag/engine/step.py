@@ -57,7 +57,7 @@ class Step:
 
     def __call__(self, batch: Batch) -> None:
         """Train on one batch."""
-        x = as_inputs(self.X[batch.rows])
+        x = as_inputs(_gather(self.X, batch.rows))
         with self._autocast():
             logits = self.learner.logits(x)
         losses = self._losses(logits.float(), batch)
@@ -83,6 +83,11 @@ class Step:
         if self.precision != "bfloat16":
             return nullcontext()
         return torch.autocast(self.X.device.type, dtype=torch.bfloat16)
+
+
+def _gather(X: Tensor, rows: Tensor) -> Tensor:
+    """``X[rows]``, several times as fast on a CPU."""
+    return X.index_select(0, rows.flatten()).unflatten(0, rows.shape)
 
 
 class GraphedStep:
