@@ -19,9 +19,7 @@ SEEDS = range(5)
 
 def bagged_target(X, y, *, bag_size, seed):
     bags = make_bags(X, y, bag_size=bag_size, seed=seed)
-    ids = np.empty(len(X), dtype=int)
-    ids[bags.rows] = np.repeat(np.arange(bags.n_bags), bags.sizes)
-    return BagTarget(ids, bags.proportions[ids])
+    return BagTarget(bags.bag_of_row, bags.proportions[bags.bag_of_row])
 
 
 def main():

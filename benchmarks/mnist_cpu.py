@@ -14,19 +14,14 @@ from unbag import BagClassifier, BagRidgeClassifier, make_bags
 from unbag.datasets import load_problem
 
 
-def ids_and_target(bags):
-    ids = np.empty(bags.n_instances, dtype=int)
-    ids[bags.rows] = np.repeat(np.arange(bags.n_bags), bags.sizes)
-    return ids, bags.proportions[ids]
-
-
 def ridge(data, seeds):
     X_train, X_test = (X.reshape(len(X), -1) / np.float32(255) for X in (data.X_train, data.X_test))
     errors, seconds = [], []
     for seed in seeds:
-        ids, y = ids_and_target(make_bags(X_train, data.y_train, bag_size=1000, seed=seed))
+        bags = make_bags(X_train, data.y_train, bag_size=1000, seed=seed)
+        y = bags.proportions[bags.bag_of_row]
         begun = time.perf_counter()
-        model = BagRidgeClassifier().fit(X_train, y, bags=ids)
+        model = BagRidgeClassifier().fit(X_train, y, bags=bags.bag_of_row)
         seconds.append(time.perf_counter() - begun)
         errors.append(100 * (1 - model.score(X_test, data.y_test)))
     spread = np.std(errors, ddof=1) / np.sqrt(len(errors))
@@ -39,10 +34,11 @@ def ridge(data, seeds):
 
 def net(data, *, epochs):
     X_train, X_test = (X.reshape(len(X), -1) for X in (data.X_train, data.X_test))
-    ids, y = ids_and_target(make_bags(X_train, data.y_train, bag_size=100, seed=0))
+    bags = make_bags(X_train, data.y_train, bag_size=100, seed=0)
+    y = bags.proportions[bags.bag_of_row]
     begun = time.perf_counter()
     model = BagClassifier(model="mlp100", max_epochs=epochs, random_state=0)
-    model.fit(X_train, y, bags=ids)
+    model.fit(X_train, y, bags=bags.bag_of_row)
     seconds = time.perf_counter() - begun
     error = 100 * (1 - model.score(X_test, data.y_test))
     print(f"100 units, bags of 100, {epochs} epochs, seed 0: error {error:.2f} %, {seconds:.0f} s")

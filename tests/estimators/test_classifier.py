@@ -11,9 +11,7 @@ def bagged(rng):
     X = rng.normal(size=(3000, 4)).astype("float32")
     labels = (X[:, 0] + 0.3 * rng.normal(size=3000) > 0).astype(int)
     bags = make_bags(X, labels, bag_size=10, seed=0)
-    ids = np.empty(3000, dtype=int)
-    ids[bags.rows] = np.repeat(np.arange(300), 10)
-    return X, BagTarget(ids, bags.proportions[ids]), labels
+    return X, BagTarget(bags.bag_of_row, bags.proportions[bags.bag_of_row]), labels
 
 
 def test_bags_set_aside_give_a_risk(bagged, rng):

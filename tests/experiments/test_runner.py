@@ -191,8 +191,7 @@ def test_the_end_of_the_path_is_the_classifier_itself():
     data = DATA["digits"]
     X, X_test = (x.reshape(len(x), -1) / 255 for x in (data.X_train, data.X_test))
     bags = make_bags(X, data.y_train, bag_size=10, seed=0)
-    ids = np.empty(1200, dtype=int)
-    ids[bags.rows] = np.repeat(np.arange(bags.n_bags), bags.sizes)
+    ids = bags.bag_of_row
     model = BagRidgeClassifier(penalties=PATH).fit(X, bags.proportions[ids], bags=ids)
     scores, penalties = ridge_path(X, bags, X_test)
     assert penalties[-1] == model.penalty_

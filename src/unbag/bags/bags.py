@@ -128,6 +128,19 @@ class Bags:
         """Position in `rows` of each bag's first instance."""
         return np.concatenate([[0], np.cumsum(self.sizes)[:-1]])
 
+    @cached_property
+    def bag_of_row(self) -> Array:
+        """Position of the bag that each row of `X` is in; -1 for a row in no bag.
+
+        Examples
+        --------
+        >>> Bags.from_arrays(np.eye(3), bags=["a", "b", "a"], y=[1, 0, 1]).bag_of_row
+        array([0, 1, 0])
+        """
+        positions = np.full(len(self.X), -1)
+        positions[self.rows] = np.repeat(np.arange(self.n_bags), self.sizes)
+        return positions
+
     @property
     def equal_size(self) -> int | None:
         """The common bag size, or None if sizes differ."""

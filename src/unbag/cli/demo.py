@@ -96,8 +96,7 @@ def label(rule: Rule) -> str:
 
 def ridge_scores(bags: Bags, X: np.ndarray) -> np.ndarray:
     """Scores of the closed-form learner trained on the same bags."""
-    ids = np.empty(bags.n_instances, dtype=int)
-    ids[bags.rows] = np.repeat(np.arange(bags.n_bags), bags.sizes)
+    ids = bags.bag_of_row
     clf = BagRidgeClassifier().fit(bags.X, bags.proportions[ids], bags=ids)
     return clf.predict_proba(X)[:, 1]
 

@@ -32,8 +32,7 @@ def ridge_path(X: Array, bags: Bags, X_test: Array) -> tuple[Array, Array]:
         Estimated probabilities, not yet cut to [0, 1].
     penalties : array of shape (n_penalties + 1,)
     """
-    ids = np.empty(bags.n_instances, dtype=int)
-    ids[bags.rows] = np.repeat(np.arange(bags.n_bags), bags.sizes)
+    ids = bags.bag_of_row
     model = BagRidgeClassifier(penalties=PATH).fit(X, bags.proportions[ids], bags=ids)
     penalties = np.array([*PATH, model.penalty_])
     solution = _Ridge(model._statistics)  # one decomposition serves all penalties
