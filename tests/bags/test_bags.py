@@ -150,6 +150,7 @@ def test_bad_values_are_refused(name):
         ({"X": X, "bags": [1, 2, 1, np.nan, 2, 1], "y": Y}, r"row 3 has none"),
         ({"X": X, "bags": np.ones((6, 2)), "y": Y}, r"shape \(6, 2\)"),
         ({"X": X, "bags": ["a"] * 6, "y": [0.5] * 6}, r"at least two bags"),
+        ({"X": [["a"], ["b"]], "bags": [0, 1], "y": [0, 1]}, r"must hold numbers"),
         ({"X": X, "y": Y}, r"either `bags`"),
         ({"X": X, "bags": IDS, "offsets": [0, 6], "y": Y}, r"either `bags`"),
         ({"X": X, "offsets": [0, 3, 3, 6], "counts": [1, 0, 1]}, r"bag 1 has size 0"),

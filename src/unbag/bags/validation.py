@@ -27,6 +27,11 @@ def as_instances(X: Any, *, name: str = "X") -> Any:
     """Return `X` as something with a shape and finite numbers; tensors pass through uncopied."""
     if not hasattr(X, "shape") or not hasattr(X, "dtype"):
         X = np.asarray(X)
+    if isinstance(X, np.ndarray) and X.dtype.kind not in "fiub":
+        raise BagDataError(
+            f"{name} must hold numbers, got dtype {X.dtype}. Encode categories and dates first, or "
+            "use the command `unbag fit`, which does."
+        )
     if X.shape[0] == 0:
         raise BagDataError(f"{name} must hold at least one instance, got shape {tuple(X.shape)}.")
     _refuse_non_finite_rows(X, name)
