@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unbag.bags import split_bags
+from unbag.bags import Bags, split_bags
 from unbag.engine import Criterion, Settings, Trial, TrialResult, held_out_risk, train
 from unbag.engine.evaluate import scores_of
 from unbag.estimators.base import BagEstimator
@@ -123,7 +123,14 @@ class BagClassifier(BagEstimator):
         noise_variance : float or mapping from bag to float, optional
             Known variance of zero-mean noise in the proportions.
         """
-        data = self._read(X, y, bags, noise_variance)
+        return self._train(self._read(X, y, bags, noise_variance))
+
+    def fit_bags(self, data: Bags) -> BagClassifier:
+        """Train on a `Bags`."""
+        self._adopt(data.task, data.n_outputs, data.X.shape[1])
+        return self._train(data)
+
+    def _train(self, data: Bags) -> BagClassifier:
         trial = Trial(get_rule(self.rule), self.learning_rate, _draw_seed(self.random_state))
         train_bags, monitors = data, []
         if self.validation_share:
