@@ -213,11 +213,11 @@ def _checked_index(
         targets = targets / sizes[:, None]
     noise = None if roles.noise is None else values[roles.noise]
     if noise is None:
-        outside = ((targets < 0) | (targets > 1)).any(axis=1)
+        outside = np.abs(targets - 0.5).max(axis=1) > 0.5
         names = " and ".join(map(repr, roles.targets))
         _refuse(outside, ids, find, f"{names} must lie between 0 and {_limit(roles)}")
     else:
-        _refuse(noise < 0, ids, find, f"{roles.noise!r} must not be negative")
+        _refuse(np.asarray(noise < 0), ids, find, f"{roles.noise!r} must not be negative")
     if len(ids) < 2:
         raise TableError(f"{find(ids[0].as_py())}: all rows are of one bag; two are needed.")
     order = pc.array_sort_indices(ids).to_numpy()

@@ -19,6 +19,7 @@ from unbag.errors import TableError
 __all__ = ["Chunk", "TableFiles", "TableInMemory", "TableSource", "open_table"]
 
 SUFFIXES = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
+EXAMPLES = Path(__file__).parents[1] / "datasets" / "examples"
 CHUNK_ROWS = 262_144
 
 
@@ -97,8 +98,8 @@ def open_table(source: Any, *, chunk_rows: int = CHUNK_ROWS) -> TableSource:
     Parameters
     ----------
     source : path, glob, or table
-        A CSV or Parquet file, a folder of such files, a pattern such as ``"part-*.parquet"``, or a
-        pyarrow, pandas or polars table.
+        A CSV or Parquet file, a folder of such files, a pattern such as ``"part-*.parquet"``, a
+        bundled table such as ``"example:conversions"``, or a pyarrow, pandas or polars table.
     chunk_rows : int
         Rows held in memory at a time.
 
@@ -134,7 +135,7 @@ def as_arrow(table: Any) -> pa.Table:
 
 def find_files(source: str | Path) -> list[Path]:
     """Files meant by a path, a folder or a pattern, in the order of their names."""
-    path = Path(source)
+    path = _example(str(source)) or Path(source)
     if path.is_dir():
         found = sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES and p.is_file())
     elif path.exists():
@@ -147,6 +148,17 @@ def find_files(source: str | Path) -> list[Path]:
     if len(formats) > 1:
         raise TableError(f"{source} holds both CSV and Parquet files; give one kind.")
     return found
+
+
+def _example(source: str) -> Path | None:
+    """Path of a table that ships with the package, such as ``example:conversions``."""
+    if not source.startswith("example:"):
+        return None
+    path = EXAMPLES / f"{source.removeprefix('example:')}.csv"
+    if not path.is_file():
+        known = ", ".join(sorted(f"example:{p.stem}" for p in EXAMPLES.glob("*.csv")))
+        raise TableError(f"There is no {source}; there are {known}.")
+    return path
 
 
 def _format_of(path: Path) -> str:
