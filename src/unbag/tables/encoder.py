@@ -24,6 +24,8 @@ Array = NDArray[Any]
 MAX_CATEGORIES = 30
 N_BUCKETS = 64
 DAYS_A_YEAR = 365.2425
+# Standard deviations from the mean beyond which single precision is no help.
+FARTHEST = 1e9
 
 
 @dataclass(frozen=True)
@@ -108,19 +110,19 @@ class Column:
         raw = reader(chunk, self.name)
         absent = np.isnan(raw)
         raw = np.where(absent, self.mean, raw)
-        parts = [(raw - self.mean) / self.scale]
+        parts = [self._near((raw - self.mean) / self.scale, chunk)]
         if self.kind == "date":
             parts += self._cycles(raw)
         if self.missing:
             parts.append(absent)
-        return self._finite(np.stack(parts, axis=1).astype(np.float32), chunk)
+        return np.stack(parts, axis=1).astype(np.float32)
 
-    def _finite(self, features: Array, chunk: Chunk) -> Array:
-        bad = ~np.isfinite(features).all(axis=1)
+    def _near(self, standardised: Array, chunk: Chunk) -> Array:
+        bad = np.abs(standardised) > FARTHEST
         if bad.any():
             place = chunk.at(np.flatnonzero(bad)[0], self.name)
             raise TableError(f"{place}: the value is too far from those the model has seen.")
-        return features
+        return standardised
 
     def _date_parts(self) -> list[str]:
         cycles = ["year", "week", "day"][: 3 if self.has_time else 2]

@@ -21,6 +21,7 @@ PATTERNS = {
     "boolean": r"^(?i:true|false|yes|no)$",
     "date": r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?Z?)?$",
 }
+LARGEST = 1e100  # its square is still a double
 MICROSECONDS_A_DAY = 86_400_000_000
 
 
@@ -65,10 +66,13 @@ def as_numbers(chunk: Chunk, column: str) -> Array:
         raise TableError(f"{chunk.at(0, column)}: {values.type} cannot be read as numbers.") from (
             error
         )
-    infinite = np.isinf(numbers)
-    if infinite.any():
-        place = chunk.at(np.flatnonzero(infinite)[0], column)
-        raise TableError(f"{place}: the value is infinite. Remove it, or leave it empty.")
+    bad = np.flatnonzero(np.abs(numbers) > LARGEST)
+    if len(bad):
+        what = (
+            "infinite" if np.isinf(numbers[bad[0]]) else f"{numbers[bad[0]]:g}, which is too large"
+        )
+        place = chunk.at(bad[0], column)
+        raise TableError(f"{place}: the value is {what}. Correct it, or leave it empty.")
     return numbers
 
 
