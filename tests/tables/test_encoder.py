@@ -109,7 +109,12 @@ def test_a_bad_value_is_named_by_row_and_column(values, message):
 
 @pytest.mark.parametrize(
     ("values", "message"),
-    [(["many"], "'many' is no number"), ([1e300], "too large"), ([1e30], "too far"), ([float("inf")], "infinite")],
+    [
+        (["many"], "'many' is no number"),
+        ([1e300], "too large"),
+        ([1e30], "too far"),
+        ([float("inf")], "infinite"),
+    ],
 )
 def test_a_bad_value_at_prediction_is_named(values, message):
     encoder = TableEncoder.fit(pa.table({"n": [1.0, 2.0]}))

@@ -40,6 +40,9 @@ class _Frame:
         share = (value - self.y[0]) / (self.y[1] - self.y[0])
         return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1)
 
+    def inside(self, value: float) -> float:
+        return min(max(value, self.y[0]), self.y[1])
+
     def path(self, x: Sequence[float], y: Sequence[float]) -> str:
         pairs = (f"{self.px(a)},{self.py(b)}" for a, b in zip(x, y, strict=True))
         return "M" + " L".join(pairs)
@@ -156,12 +159,13 @@ def _curve(frame: _Frame, line: Line, number: int) -> str:
             *zip(line.x, line.high, strict=True),
             *list(zip(line.x, line.low, strict=True))[::-1],
         ]
-        inside = [(a, min(max(b, frame.y[0]), frame.y[1])) for a, b in edge if _known(a, b)]
+        inside = [(a, frame.inside(b)) for a, b in edge if _known(a, b)]
         if inside:
             across, up = zip(*inside, strict=True)
             parts.append(f'<path class="band c{number}" d="{frame.path(across, up)} Z"/>')
     if x:
-        parts.append(f'<path class="line c{number}" d="{frame.path(x, y)}"/>')
+        clipped = [frame.inside(value) for value in y]
+        parts.append(f'<path class="line c{number}" d="{frame.path(x, clipped)}"/>')
     if line.points:
         parts += [_point(frame, values, number) for values in zip(*_columns(line), strict=True)]
     return "".join(parts)
@@ -175,7 +179,7 @@ def _point(frame: _Frame, values: tuple[float, ...], number: int) -> str:
     if not _known(*values):
         return ""
     x, y, low, high = values
-    low, high = max(low, frame.y[0]), min(high, frame.y[1])
+    y, low, high = (frame.inside(value) for value in (y, low, high))
     across = frame.px(x)
     bar = f'<path class="line c{number}" d="M{across},{frame.py(low)} V{frame.py(high)}"/>'
     return bar + f'<circle class="dot c{number}" cx="{across}" cy="{frame.py(y)}" r="3"/>'
