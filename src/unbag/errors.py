@@ -13,6 +13,7 @@ __all__ = [
     "StackingWarning",
     "StoreError",
     "StoreWarning",
+    "TableError",
     "UnbagError",
     "UnbagWarning",
 ]
@@ -32,6 +33,10 @@ class DatasetError(UnbagError, ValueError):
 
 class MissingDataError(DatasetError, FileNotFoundError):
     """A file of a data set is not on this machine: the message says how to get it."""
+
+
+class TableError(UnbagError, ValueError):
+    """A table cannot be read or used: the message names the file, the row and the column."""
 
 
 class StoreError(UnbagError, RuntimeError):

@@ -14,7 +14,7 @@ from unbag.bags import validation
 from unbag.bags.batch import Task
 from unbag.errors import BagDataError
 
-__all__ = ["Bags"]
+__all__ = ["Bags", "infer_task"]
 
 Array = NDArray[Any]
 
@@ -106,7 +106,7 @@ class Bags:
         values = _read_values(y, proportions, counts, rows, sizes, ids, bag_ids)
         variance = _read_noise(noise_variance, ids, bag_ids)
         values = validation.check_proportions(values, sizes, ids, noisy=variance is not None)
-        return cls(X, rows, sizes, values, ids, variance, task or _infer_task(values))
+        return cls(X, rows, sizes, values, ids, variance, task or infer_task(values))
 
     @property
     def n_bags(self) -> int:
@@ -273,7 +273,8 @@ def _read_noise(noise_variance: Any, ids: list[Hashable], bag_ids: Any) -> Array
     return validation.check_noise_variance(variance, ids)
 
 
-def _infer_task(proportions: Array) -> Task:
+def infer_task(proportions: Array) -> Task:
+    """One column is binary; several are multiclass if they add up to one, else multilabel."""
     if proportions.ndim == 1:
         return "binary"
     adds_up = np.allclose(proportions.sum(axis=1), 1, atol=1e-6)

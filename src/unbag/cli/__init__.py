@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import typer
 
+from unbag.cli.check import check
 from unbag.cli.demo import demo
+from unbag.cli.evaluate import evaluate
+from unbag.cli.fit import fit
 from unbag.cli.group import Commands
 from unbag.cli.plan import plan
+from unbag.cli.predict import predict
+from unbag.cli.report import report
 from unbag.cli.reproduce import What, merge, reproduce
 from unbag.cli.reproduce_theory import theory
 
@@ -19,8 +24,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.command()(demo)
-app.command()(plan)
+for command in (demo, fit, predict, evaluate, check, report, plan):
+    app.command()(command)
 
 reproductions = typer.Typer(
     cls=Commands,

@@ -14,13 +14,13 @@ __all__ = ["Commands"]
 
 
 class Commands(TyperGroup):
-    """Prints an `UnbagError` as one line on the error stream, without a traceback."""
+    """Prints an `UnbagError`, or one of the file system, as one line on the error stream."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         try:
             return super().invoke(ctx)
-        except UnbagError as error:
+        except (UnbagError, OSError) as error:
             console = Console(stderr=True)
             console.print(f"error: {error}", style="red", highlight=False, soft_wrap=True)
             raise typer.Exit(1) from None

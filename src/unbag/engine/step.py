@@ -60,13 +60,14 @@ class Step:
         x = as_inputs(_gather(self.X, batch.rows))
         with self._autocast():
             logits = self.learner.logits(x)
-        losses = self._losses(logits.float(), batch)
+        losses = self.losses(logits.float(), batch)
         gradients = torch.autograd.grad(losses.sum(), self.learner.parameters)
         self.optimizer.step(gradients)
         self.learner.advance()
         self.loss_sum += losses.detach()
 
-    def _losses(self, logits: Tensor, batch: Batch) -> Tensor:
+    def losses(self, logits: Tensor, batch: Batch) -> Tensor:
+        """Loss of every trial by its own rule."""
         if self.task == "binary":
             logits = logits.squeeze(-1)
         parts = []

@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from unbag.bags import Bags, bags_of
+from unbag.bags import Bags, Task, bags_of
 from unbag.errors import BagDataError
 from unbag.evaluation.risk import estimate_risk
 
@@ -59,6 +59,12 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
         self.classes_ = np.arange(max(2, data.n_outputs))
         self.task_ = data.task
         return data
+
+    def _adopt(self, task: Task, n_outputs: int, n_features: int) -> None:
+        """Set what `_read` learns, for bags that are validated already."""
+        self.task_ = task
+        self.classes_ = np.arange(max(2, n_outputs))
+        self.n_features_in_ = n_features
 
     def _bags_of_one(self, X: Array, y: Array, classes: Any) -> Bags:
         if y.ndim == 2 and y.shape[1] == 1:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from unbag.bags import Bags, split_bags
+from unbag.bags import Bags, Task, split_bags
 from unbag.engine import Criterion, Settings, Trial, TrialResult, held_out_risk, train
 from unbag.engine.evaluate import scores_of
 from unbag.estimators.base import BagEstimator
@@ -127,7 +127,22 @@ class BagClassifier(BagEstimator):
         noise_variance : float or mapping from bag to float, optional
             Known variance of zero-mean noise in the proportions.
         """
-        data = self._read(X, y, bags, noise_variance)
+        return self._train(self._read(X, y, bags, noise_variance))
+
+    def fit_bags(self, data: Bags) -> BagClassifier:
+        """Train on a `Bags`."""
+        self._adopt(data.task, data.n_outputs, data.X.shape[1])
+        return self._train(data)
+
+    def adopt(
+        self, result: TrialResult, *, task: Task, n_outputs: int, n_features: int
+    ) -> BagClassifier:
+        """Take over a net that was trained elsewhere, such as on bags larger than memory."""
+        self._adopt(task, n_outputs, n_features)
+        self.result_, self.n_outputs_, self.risk_ = result, n_outputs, None
+        return self
+
+    def _train(self, data: Bags) -> BagClassifier:
         trial = Trial(get_rule(self.rule), self.learning_rate, _draw_seed(self.random_state))
         kept, choosing, measuring = self._set_aside(data, trial.seed)
         monitors = [] if choosing is None else [held_out_risk(choosing, criterion=self.criterion)]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unbag.bags import Bags
+from unbag.bags import Bags, Task
 from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.saving import read_folder, write_folder
@@ -89,8 +89,50 @@ class BagRidgeClassifier(BagEstimator):
         noise_variance : float or mapping, optional
             Known variance of noise in the proportions: such bags weigh less.
         """
-        data = self._read(X, y, bags, noise_variance)
-        self._statistics = _BagStatistics.of(data)
+        return self._fit_statistics(_BagStatistics.of(self._read(X, y, bags, noise_variance)))
+
+    def fit_bags(self, data: Bags) -> BagRidgeClassifier:
+        """Fit to a `Bags`."""
+        self._adopt(data.task, data.n_outputs, data.X.shape[1])
+        return self._fit_statistics(_BagStatistics.of(data))
+
+    def fit_means(
+        self,
+        means: Any,
+        proportions: Any,
+        sizes: Any,
+        *,
+        noise_variance: Any = None,
+        task: Task = "binary",
+    ) -> BagRidgeClassifier:
+        """Fit to bags of which only the means are known: no instance is needed.
+
+        Parameters
+        ----------
+        means : array of shape (n_bags, n_features)
+            Mean of each bag's instances.
+        proportions : array of shape (n_bags,) or (n_bags, n_outputs)
+        sizes : array of shape (n_bags,)
+        noise_variance : array of shape (n_bags,), optional
+        task : {"binary", "multiclass", "multilabel"}
+
+        Examples
+        --------
+        >>> means = np.array([[0.0], [1.0], [0.5]])
+        >>> clf = BagRidgeClassifier(penalties=[0.0])
+        >>> round(float(clf.fit_means(means, [0.0, 1.0, 0.5], [9, 9, 9]).coef_[0]), 3)
+        1.0
+        """
+        means = np.asarray(means, dtype=float)
+        values = np.asarray(proportions, dtype=float).reshape(len(means), -1)
+        noise = np.zeros(len(means)) if noise_variance is None else np.asarray(noise_variance)
+        self._adopt(task, values.shape[1], means.shape[1])
+        return self._fit_statistics(
+            _BagStatistics(means, values, np.asarray(sizes, dtype=float), noise)
+        )
+
+    def _fit_statistics(self, statistics: _BagStatistics) -> BagRidgeClassifier:
+        self._statistics = statistics
         return self._solve()
 
     def partial_fit(

@@ -1,0 +1,163 @@
+"""Fit and predict on a table larger than memory: peak memory, and speed beside a plain read.
+
+    python benchmarks/big_table.py                        a million rows, a few seconds
+    python benchmarks/big_table.py --rows 20000000 --bags 200000 --folder /tmp
+
+The table is generated chunk by chunk, in an order that scatters every bag over the whole file.
+"""
+
+import argparse
+import json
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from unbag.engine import Settings, Trial
+from unbag.engine.streaming import train_stream
+from unbag.estimators import BagRidgeClassifier
+from unbag.estimators.table_data import net_of
+from unbag.estimators.table_model import TableModel
+from unbag.tables import Roles, open_table, scan_table
+from unbag.tables.parts import BagParts, bag_sums
+from unbag.tables.writing import write_table
+
+CHUNK = 200_000
+
+
+def draw(n_rows, n_bags, n_features, number):
+    """Rows of one chunk: bag, features, label; the same whenever it is asked for."""
+    rng = np.random.default_rng(number)
+    size = min(CHUNK, n_rows - number * CHUNK)
+    bag = rng.integers(0, n_bags, size)
+    X = rng.normal(size=(size, n_features)).astype(np.float32)
+    return bag, X, X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=size) > 0
+
+
+def generate(path, n_rows, n_bags, n_features):
+    """Write the table; a first pass adds up each bag's labels."""
+    numbers = range(-(-n_rows // CHUNK))
+    positives, sizes = np.zeros(n_bags), np.zeros(n_bags)
+    for number in numbers:
+        bag, _, label = draw(n_rows, n_bags, n_features, number)
+        positives += np.bincount(bag, label, n_bags)
+        sizes += np.bincount(bag, minlength=n_bags)
+    rate = positives / np.maximum(sizes, 1)
+    with write_table(path) as writer:
+        for number in numbers:
+            bag, X, _ = draw(n_rows, n_bags, n_features, number)
+            columns = {f"x{i}": X[:, i] for i in range(n_features)}
+            writer.add(pa.record_batch({"bag": bag, "rate": rate[bag], **columns}))
+
+
+def plain_read(path):
+    """Read every column once, and do nothing with it."""
+    return sum(chunk.batch.num_rows for chunk in open_table(path).chunks())
+
+
+def parquet_read(path):
+    """The same by pyarrow alone, with its own choice of threads."""
+    with pq.ParquetFile(path) as file:
+        return sum(batch.num_rows for batch in file.iter_batches(batch_size=CHUNK))
+
+
+class Clock:
+    """Seconds and peak memory of each stage."""
+
+    def __init__(self, n_rows):
+        self.n_rows, self.stages = n_rows, {}
+
+    def run(self, name, work):
+        start = time.perf_counter()
+        found = work()
+        seconds = time.perf_counter() - start
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        self.stages[name] = {
+            "seconds": round(seconds, 2),
+            "rows_per_second": round(self.n_rows / seconds),
+            "peak_mb": round(peak),
+        }
+        print(
+            f"{name:22s} {seconds:7.1f} s {self.n_rows / seconds / 1e6:7.2f} M rows/s"
+            f"   peak {peak:6.0f} MB",
+            flush=True,
+        )
+        return found
+
+
+def predict(model, path, output):
+    """Score every row into a file."""
+    with write_table(output) as writer:
+        for chunk, scores in model.predict_chunks(open_table(path), keep=["bag"]):
+            columns = {"bag": chunk.batch.column("bag"), "score": scores[:, 0]}
+            writer.add(pa.record_batch(columns))
+    return writer.rows
+
+
+def ridge_of(parts, table):
+    """Closed form from the sums of the bags."""
+    index = table.index
+    sums = bag_sums(parts.rows(parts.parts["all"]), index.n_bags, parts.n_features)
+    means = sums / index.sizes[:, None]
+    return BagRidgeClassifier().fit_means(means, index.proportions, index.sizes)
+
+
+def error_of(model, arguments):
+    """True error on a chunk that is not in the file; the benchmark knows the labels."""
+    _, X, label = draw(10**12, arguments.bags, arguments.features, 10**6)
+    table = pa.table({f"x{i}": X[:, i] for i in range(arguments.features)})
+    return float(((model.scores(model.encoder.encode(table))[:, 0] > 0.5) != label).mean())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--bags", type=int, default=10_000)
+    parser.add_argument("--features", type=int, default=20)
+    parser.add_argument("--bags-per-batch", type=int, default=40)
+    parser.add_argument("--folder", default=None, help="where the files go meanwhile")
+    parser.add_argument("--json", default=None, help="also write the figures to this file")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+        figures = measure(arguments, Path(folder))
+    if arguments.json:
+        Path(arguments.json).write_text(json.dumps(figures, indent=1) + "\n")
+
+
+def measure(arguments, folder):
+    """Run every stage on one file."""
+    path, clock = folder / "big.parquet", Clock(arguments.rows)
+    clock.run(
+        "generate", lambda: generate(path, arguments.rows, arguments.bags, arguments.features)
+    )
+    clock.run("read, pyarrow alone", lambda: parquet_read(path))
+    clock.run("read, our chunks", lambda: plain_read(path))
+    table = clock.run("scan", lambda: scan_table(path, Roles("bag", proportions=("rate",))))
+    everything = {"all": np.arange(table.index.n_bags)}
+    parts = clock.run("deal to whole bags", lambda: BagParts(table, everything, folder=folder))
+    with parts:
+        clock.run("iterate whole bags", lambda: [parts.bags(p).n_bags for p in parts.parts["all"]])
+        ridge = clock.run("ridge", lambda: ridge_of(parts, table))
+        settings = Settings(max_epochs=1, bags_per_batch=arguments.bags_per_batch)
+        [result] = clock.run(
+            "net, one epoch",
+            lambda: train_stream([Trial()], parts, groups=["all"], settings=settings),
+        )
+    net = net_of(result, table.index, arguments.features)
+    models = {"ridge": ridge, "net": net}
+    errors = {}
+    for name, classifier in models.items():
+        model = TableModel(classifier, table.encoder, table.roles, {})
+        output = folder / f"{name}.parquet"
+        clock.run(f"predict, {name}", lambda m=model, o=output: predict(m, path, o))
+        errors[name] = round(error_of(model, arguments), 4)
+        print(f"{name}: true error {100 * errors[name]:.1f} %")
+    return {"arguments": vars(arguments), "stages": clock.stages, "true_error": errors}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""`unbag check`: are these bags what the guarantees assume?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from unbag.cli import options as opt
+from unbag.cli.showing import show_data
+from unbag.estimators.table_record import checks_record, data_record
+from unbag.evaluation import check_made_bags
+from unbag.tables import read_bags, scan_table
+
+__all__ = ["check"]
+
+
+def check(
+    table: opt.TablePath,
+    bag: opt.Bag,
+    proportion: opt.Proportion = None,
+    count: opt.Count = None,
+    size: opt.Size = None,
+    noise: opt.Noise = None,
+    bags_table: opt.BagsTable = None,
+    key: opt.Key = None,
+    ignore: opt.Ignore = None,
+    category: opt.Category = None,
+    level: Annotated[
+        float, typer.Option(min=0.0001, max=0.5, help="Chance of a false alarm.")
+    ] = 0.05,
+    strict: Annotated[bool, typer.Option(help="Exit with code 3 if anything is raised.")] = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Say what a table of bags holds, and what speaks against bags that are random draws.
+
+    Examples:
+
+      unbag check events.parquet --bag group --proportion rate
+
+      unbag check visits.csv --bag clinic --count cases --strict --json
+    """
+    roles = opt.roles_of(
+        bag, proportion, count, size, noise, key=key, ignore=ignore, category=category
+    )
+    words = opt.console(as_json)
+    found = scan_table(table, roles, bag_table=bags_table)
+    data = data_record(found)
+    show_data(data, words)
+    report = check_made_bags(read_bags(found), level=level)
+    words.print(report)
+    opt.answer({"data": data, "checks": checks_record(report)}, as_json)
+    if strict and not report.plausible:
+        raise typer.Exit(3)

@@ -1,0 +1,85 @@
+"""`unbag evaluate`: how good a model is on bags it has not seen."""
+
+from __future__ import annotations
+
+import numpy as np
+import typer
+
+from unbag.bags import Bags
+from unbag.cli import options as opt
+from unbag.cli.showing import show_metrics
+from unbag.errors import TableError
+from unbag.estimators.table_model import TableModel
+from unbag.estimators.table_record import evaluation_record
+from unbag.evaluation import evaluate_bags
+from unbag.tables import BagTable, Roles, make_bags_of, scan_table
+
+__all__ = ["evaluate"]
+
+
+def evaluate(
+    model: opt.Model,
+    table: opt.TablePath,
+    bag: opt.BagAgain = None,
+    proportion: opt.Proportion = None,
+    count: opt.Count = None,
+    size: opt.Size = None,
+    noise: opt.Noise = None,
+    bags_table: opt.BagsTable = None,
+    confidence: opt.Confidence = 0.95,
+    as_json: opt.Json = False,
+) -> None:
+    """Estimate error, AUC, calibration and more from bags, each with an interval.
+
+    The bags must be others than those the model was fitted on. Columns of bags are those named to
+    `unbag fit`, unless named again.
+
+    Examples:
+
+      unbag evaluate model/ held_out.parquet
+
+      unbag evaluate model/ next_month.csv --bag group --count conversions --json
+    """
+    fitted = TableModel.load(model)
+    roles = roles_again(fitted.roles, bag, proportion, count, size, noise)
+    found = scan_table(table, roles, bag_table=bags_table, encoder=fitted.encoder)
+    if len(roles.targets) != len(fitted.roles.targets):
+        raise TableError(f"The model has {len(fitted.roles.targets)} outputs; name as many.")
+    scores, bags = scored_bags(found, fitted)
+    record = evaluation_record(evaluate_bags(scores, bags, confidence=confidence))
+    show_metrics(record, opt.console(as_json))
+    opt.answer(record, as_json)
+
+
+def roles_again(
+    roles: Roles,
+    bag: str | None,
+    proportion: list[str] | None,
+    count: list[str] | None,
+    size: str | None,
+    noise: str | None,
+) -> Roles:
+    """Columns of bags: as before, or as named now."""
+    if proportion and count:
+        raise typer.BadParameter("give either --proportion or --count.")
+    named = bool(proportion or count)
+    return Roles(
+        bag or roles.bag,
+        tuple(proportion or ()) if named else roles.proportions,
+        tuple(count or ()) if named else roles.counts,
+        size if named else size or roles.size,
+        noise if named else noise or roles.noise,
+    )
+
+
+def scored_bags(table: BagTable, model: TableModel) -> tuple[np.ndarray, Bags]:
+    """Scores of all rows, and the bags they are in; features are in memory chunk by chunk."""
+    n_rows, start = table.index.n_rows, 0
+    scores = np.empty((n_rows, len(model.outputs)))
+    codes = np.empty(n_rows, dtype=np.int64)
+    for chunk, part in model.predict_chunks(table.source, keep=[table.roles.bag]):
+        stop = start + len(part)
+        scores[start:stop] = part
+        codes[start:stop] = table.index.codes(chunk, table.roles.bag)
+        start = stop
+    return scores, make_bags_of(np.empty((n_rows, 0), dtype=np.float32), codes, table.index)

@@ -1,0 +1,132 @@
+"""`unbag fit`: from a table to a model, its estimated error and a report."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unbag.cli import options as opt
+from unbag.cli.showing import show_candidates, show_checks, show_data, show_metrics
+from unbag.estimators.table_fit import RIDGE, FitOptions, fit_table
+from unbag.estimators.table_model import check_free
+from unbag.estimators.table_record import data_record, fit_record
+from unbag.report import render_report
+from unbag.rules import RULES
+from unbag.tables import Roles, scan_table
+
+__all__ = ["fit"]
+
+
+def fit(
+    table: opt.TablePath,
+    bag: opt.Bag,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Model folder to write.")],
+    proportion: opt.Proportion = None,
+    count: opt.Count = None,
+    size: opt.Size = None,
+    noise: opt.Noise = None,
+    bags_table: opt.BagsTable = None,
+    key: opt.Key = None,
+    ignore: opt.Ignore = None,
+    category: opt.Category = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="Model to try, repeat for several: ridge, or a rule for a net."),
+    ] = None,
+    epochs: Annotated[int, typer.Option(min=1, help="Most epochs of a net.")] = 100,
+    learning_rate: Annotated[float, typer.Option(min=1e-9, help="Of the nets.")] = 3e-3,
+    held_out: Annotated[
+        float, typer.Option(min=0.05, max=0.4, help="Share of bags that choose, and that judge.")
+    ] = 0.2,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    memory: Annotated[
+        int, typer.Option(min=1, help="Megabytes of features above which bags stay on disk.")
+    ] = 1024,
+    overwrite: Annotated[bool, typer.Option(help="Replace a model that is there.")] = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Learn to predict single rows from the proportions of bags of rows.
+
+    Several models are trained; held-out bags choose one, and others say how good it is. No label
+    of a single row is needed. Writes a model folder with a report.html in it.
+
+    Examples:
+
+      unbag fit example:conversions --bag report --count conversions --key event_id -o model/
+
+      unbag fit events.parquet --bag group --proportion rate -o model/
+
+      unbag fit visits.csv --bag clinic --count cases --size visits --key visit_id -o model/
+
+      unbag fit people.csv --bags-table precincts.csv --bag precinct --proportion share -o model/
+    """
+    roles = opt.roles_of(
+        bag, proportion, count, size, noise, key=key, ignore=ignore, category=category
+    )
+    options = FitOptions(
+        models=checked_models(model),
+        epochs=epochs,
+        learning_rate=learning_rate,
+        held_out=held_out,
+        seed=seed,
+        memory=memory << 20,
+    )
+    check_free(output, overwrite=overwrite)
+    words = opt.console(as_json)
+    found = scan_table(table, roles, bag_table=bags_table)
+    show_data(data_record(found), words)
+    fitted = fit_table(found, options, say=lambda text: words.print(f"... {text}"))
+    command = command_of(table, roles, options, output, bags_table)
+    record = fit_record(found, fitted, options, command=command)
+    fitted.model(found, record).save(
+        output, overwrite=overwrite, pages={"report.html": render_report(record)}
+    )
+    show_checks(record["checks"], words)
+    show_candidates(record["candidates"], words)
+    show_metrics(record["evaluation"], words)
+    words.print(error_sentence(record))
+    words.print(f"The model and its report.html are in {output}.")
+    opt.answer(record | {"output": str(output)}, as_json)
+
+
+def checked_models(names: list[str] | None) -> tuple[str, ...]:
+    """Names of models, or the default ones."""
+    if not names:
+        return FitOptions().models
+    known = [RIDGE, *(name for name, rule in RULES.items() if rule.differentiable)]
+    for name in names:
+        if name not in known:
+            raise typer.BadParameter(f"--model must be one of {', '.join(known)}, got {name!r}.")
+    return tuple(dict.fromkeys(names))
+
+
+def command_of(
+    table: str, roles: Roles, options: FitOptions, output: Path, bags_table: str | None
+) -> str:
+    """The command that makes the same model again."""
+    pairs: list[tuple[str, Any]] = [("--bags-table", bags_table), ("--bag", roles.bag)]
+    pairs += [("--proportion", name) for name in roles.proportions]
+    pairs += [("--count", name) for name in roles.counts]
+    pairs += [("--size", roles.size), ("--noise", roles.noise)]
+    pairs += [("--key", name) for name in roles.keys]
+    pairs += [("--ignore", name) for name in roles.ignored]
+    pairs += [("--category", name) for name in roles.categories]
+    pairs += [("--model", name) for name in options.models]
+    pairs += [("--epochs", options.epochs), ("--learning-rate", options.learning_rate)]
+    pairs += [("--held-out", options.held_out), ("--seed", options.seed)]
+    pairs += [("--memory", options.memory >> 20), ("--output", output)]
+    words = [str(word) for name, value in pairs if value is not None for word in (name, value)]
+    return shlex.join(["unbag", "fit", table, *words])
+
+
+def error_sentence(record: dict[str, Any]) -> str:
+    """The estimated error in one line."""
+    error = record["evaluation"]["metrics"]["error"]
+    value, low, high = (100 * error[name] for name in ("value", "low", "high"))
+    return (
+        f"{record['chosen']} is chosen. It errs on {value:.1f} % of single rows "
+        f"(95 % interval {low:.1f} to {high:.1f} %)."
+    )

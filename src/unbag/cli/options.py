@@ -1,0 +1,109 @@
+"""Arguments and options that several commands share, and how they answer."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from unbag.tables import Roles
+
+__all__ = [
+    "Bag",
+    "BagAgain",
+    "BagsTable",
+    "Category",
+    "Confidence",
+    "Count",
+    "Ignore",
+    "Json",
+    "Key",
+    "Model",
+    "Noise",
+    "Proportion",
+    "Size",
+    "TablePath",
+    "answer",
+    "console",
+    "roles_of",
+]
+
+TablePath = Annotated[
+    str, typer.Argument(help="CSV or Parquet: a file, a folder, or a quoted pattern.")
+]
+Model = Annotated[Path, typer.Argument(help="Folder written by `unbag fit`.")]
+Bag = Annotated[str, typer.Option("--bag", help="Column that says which bag a row is in.")]
+BagAgain = Annotated[
+    str | None, typer.Option("--bag", help="Column of the bag, if not that of the fit.")
+]
+Confidence = Annotated[float, typer.Option(min=0.5, max=0.999, help="Of the intervals.")]
+Proportion = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--proportion", help="Column of the bag's share of positives; repeat it per class."
+    ),
+]
+Count = Annotated[
+    list[str] | None,
+    typer.Option("--count", help="Column of the bag's number of positives, instead of a share."),
+]
+Size = Annotated[
+    str | None, typer.Option("--size", help="Column of the bag's size, checked against the rows.")
+]
+Noise = Annotated[
+    str | None, typer.Option("--noise", help="Column of the variance of known noise.")
+]
+BagsTable = Annotated[
+    str | None,
+    typer.Option("--bags-table", help="Table with one row a bag that holds the columns of bags."),
+]
+Key = Annotated[
+    list[str] | None,
+    typer.Option("--key", help="Column that identifies rows: kept by predict, not learned from."),
+]
+Ignore = Annotated[list[str] | None, typer.Option("--ignore", help="Column to leave out.")]
+Category = Annotated[
+    list[str] | None, typer.Option("--category", help="Column of numbers that are categories.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Answer in JSON on standard output.")]
+
+
+def roles_of(
+    bag: str,
+    proportion: list[str] | None,
+    count: list[str] | None,
+    size: str | None,
+    noise: str | None,
+    *,
+    key: list[str] | None = None,
+    ignore: list[str] | None = None,
+    category: list[str] | None = None,
+) -> Roles:
+    """Meaning of the columns, from the options."""
+    if bool(proportion) == bool(count):
+        raise typer.BadParameter("give either --proportion or --count.")
+    return Roles(
+        bag,
+        tuple(proportion or ()),
+        tuple(count or ()),
+        size,
+        noise,
+        tuple(key or ()),
+        tuple(ignore or ()),
+        tuple(category or ()),
+    )
+
+
+def console(as_json: bool) -> Console:
+    """Where words for people go: to the error stream when standard output is for a machine."""
+    return Console(stderr=as_json, highlight=False, soft_wrap=False)
+
+
+def answer(values: dict[str, Any], as_json: bool) -> None:
+    """Write the answer for a machine, if one asked."""
+    if as_json:
+        sys.stdout.write(json.dumps(values, indent=1, allow_nan=False) + "\n")

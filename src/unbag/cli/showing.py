@@ -1,0 +1,68 @@
+"""What the commands on tables print for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["show_candidates", "show_checks", "show_data", "show_metrics"]
+
+
+def show_data(data: dict[str, Any], console: Console) -> None:
+    """Rows, bags, sizes and proportions, then how each column is used."""
+    sizes = data["sizes"]
+    console.print(
+        f"{data['rows']:,} rows in {data['bags']:,} bags of {sizes['low']:g} to "
+        f"{sizes['high']:g} rows (median {sizes['median']:g}); {data['task']} labels"
+    )
+    for name, found in data["proportions"].items():
+        console.print(
+            f"proportion of {name}: {found['low']:.3g} to {found['high']:.3g}, mean "
+            f"{found['mean']:.3g}"
+        )
+    table = Table("column", "how it is used", title=f"{data['features']} features")
+    for column in data["columns"]:
+        table.add_row(column["name"], column["use"])
+    console.print(table)
+
+
+def show_checks(checks: dict[str, Any], console: Console) -> None:
+    """The verdict, and what was raised."""
+    console.print(f"Checks of {checks['n_bags']} bags: {checks['verdict']}")
+    for finding in checks["findings"]:
+        if finding["raised"]:
+            console.print(f"  ! {finding['check']}: {finding['detail']}. {finding['advice']}")
+
+
+def show_candidates(candidates: list[dict[str, Any]], console: Console) -> None:
+    """Models that were tried, the chosen one first."""
+    table = Table("model", "square risk", "error", "epochs", title="Tried on held-out bags")
+    for candidate in candidates:
+        epochs = str(candidate["epochs"] or "closed form")
+        table.add_row(
+            candidate["name"], _interval(candidate["risk"]), _interval(candidate["error"]), epochs
+        )
+    console.print(table)
+
+
+def show_metrics(evaluation: dict[str, Any], console: Console) -> None:
+    """Every metric with its interval."""
+    title = f"From {evaluation['n_bags']} bags the model has not seen, without a label"
+    table = Table("metric", "estimate", "95 % interval", title=title)
+    for name, found in evaluation["metrics"].items():
+        if found["value"] is None:
+            table.add_row(name, "not defined", "")
+        else:
+            table.add_row(name, f"{found['value']:.4f}", _ends(found))
+    console.print(table)
+
+
+def _interval(found: dict[str, float]) -> str:
+    return f"{found['value']:.4f} ({_ends(found)})"
+
+
+def _ends(found: dict[str, Any]) -> str:
+    ends = ("?" if found[n] is None else f"{found[n]:.4f}" for n in ("low", "high"))
+    return " to ".join(ends)

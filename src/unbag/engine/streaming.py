@@ -1,0 +1,192 @@
+"""Train on bags that do not fit in memory: the same step, on parts read one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unbag.bags import Bags, cut_batches
+from unbag.engine.adam import StackedAdam
+from unbag.engine.batches import Batch
+from unbag.engine.learner import Learner, SingleLearner, StackedLearner
+from unbag.engine.monitor import Monitor, measure_all
+from unbag.engine.progress import progress_bar
+from unbag.engine.record import Record
+from unbag.engine.settings import INSTANCES_PER_BATCH, Settings
+from unbag.engine.step import Step
+from unbag.engine.trial import Trial, TrialResult
+from unbag.models import ModelBuilder, Standardize, get_model
+from unbag.randomness import derive_seed, numpy_generator
+from unbag.tables.parts import BagParts
+from unbag.tables.scan import make_bags_of
+
+__all__ = ["train_stream"]
+
+
+def train_stream(
+    trials: Sequence[Trial],
+    parts: BagParts,
+    *,
+    groups: Sequence[str],
+    model: str | ModelBuilder = "mlp",
+    monitors: Sequence[Monitor] = (),
+    settings: Settings | None = None,
+) -> list[TrialResult]:
+    """Train trials on bags kept on disk; what is in memory is one part.
+
+    Parameters
+    ----------
+    trials : sequence of Trial
+        Trained at once on the same batches, drawn by the first one's seed.
+    parts : BagParts
+    groups : sequence of str
+        Groups of bags to train on.
+    model, monitors, settings
+        As for `train`; batches are redrawn each epoch and learning rates are constant.
+
+    Notes
+    -----
+    Bags that outgrow a part are one batch: a first pass over their rows computes the logits, the
+    rule's gradient follows from all of them, a second pass carries it to the weights. So the step
+    is that of the whole bags, for every rule.
+    """
+    settings = settings or Settings()
+    stream = _Stream(trials, parts, groups, model, settings)
+    with progress_bar("training", settings.max_epochs, show=settings.progress) as tick:
+        for epoch in range(settings.max_epochs):
+            stream.epoch(epoch)
+            stream.learner.train(False)
+            values = {"loss": stream.step.loss_sum / max(stream.n_steps, 1)}
+            stream.record.add(values | measure_all(monitors, stream.learner))
+            tick(stream.record.summary())
+            if stream.record.finished:
+                break
+    return stream.record.results(trials, (parts.n_features,))
+
+
+class _Stream:
+    """Trials, their learner and what they are trained on."""
+
+    def __init__(
+        self,
+        trials: Sequence[Trial],
+        parts: BagParts,
+        groups: Sequence[str],
+        model: str | ModelBuilder,
+        settings: Settings,
+    ) -> None:
+        self.parts, self.seed, self.n_trials = parts, trials[0].seed, len(trials)
+        self.numbers = list(chain.from_iterable(parts.parts[name] for name in groups))
+        self.learner = self._learner(trials, get_model(model))
+        rates = torch.tensor([trial.learning_rate for trial in trials])
+        optimizer = StackedAdam(self.learner.parameters, rates, stacked=len(trials) > 1)
+        prior = torch.tensor(np.stack([self._prior()] * len(trials)), dtype=torch.float32)
+        task = parts.index.task
+        self.step = Step(self.learner, optimizer, trials, torch.empty(0), prior, task=task)
+        self.record = Record(self.learner, settings.criterion, settings.patience)
+        self.bags_per_batch = settings.bags_per_batch
+        self.n_steps = 0
+
+    def _learner(self, trials: Sequence[Trial], build: ModelBuilder) -> Learner:
+        n_outputs = 1 if self.parts.index.proportions.ndim == 1 else self._prior().shape[0]
+        models = []
+        for trial in trials:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(derive_seed(trial.seed, "weights"))
+                models.append(build((self.parts.n_features,), n_outputs))
+        _standardise(models, self.parts, self.numbers)
+        return SingleLearner(models[0]) if len(models) == 1 else StackedLearner(models)
+
+    def _prior(self) -> np.ndarray:
+        index = self.parts.index
+        here = np.isin(self.parts.part_of, self.numbers)
+        return np.average(index.proportions[here], axis=0, weights=index.sizes[here])
+
+    def epoch(self, epoch: int) -> None:
+        """Train on every bag once."""
+        self.learner.train(True)
+        self.step.loss_sum.zero_()
+        self.n_steps = 0
+        for part in numpy_generator(self.seed, "parts", epoch).permutation(self.numbers):
+            if part in self.parts.oversized:
+                self._large_step(int(part))
+                self.n_steps += 1
+            else:
+                self._train_part(self.parts.bags(int(part)), (epoch, int(part)))
+
+    def _train_part(self, bags: Bags, name: tuple[int, int]) -> None:
+        self.step.X = torch.from_numpy(bags.X)
+        wanted = self.bags_per_batch or max(4, round(INSTANCES_PER_BATCH / bags.sizes.mean()))
+        per_batch = min(wanted, bags.n_bags)
+        seed = derive_seed(self.seed, *name)
+        for positions in cut_batches(bags.n_bags, bags_per_batch=per_batch, seed=seed):
+            rows = torch.from_numpy(bags.rows_of(positions))
+            self.step(self._batch(bags.take(positions), rows))
+            self.n_steps += 1
+
+    def _batch(self, bags: Bags, rows: Tensor) -> Batch:
+        def stacked(values: np.ndarray) -> Tensor:
+            tensor = torch.tensor(values, dtype=torch.float32)
+            return tensor.expand(self.n_trials, *tensor.shape)
+
+        noise = None if bags.noise_variance is None else stacked(bags.noise_variance)
+        size = bags.equal_size
+        sizes = torch.from_numpy(bags.sizes) if size is None else size
+        rows = rows.expand(self.n_trials, -1)
+        return Batch(rows, stacked(bags.proportions), noise, sizes)
+
+    def _large_step(self, part: int) -> None:
+        """One exact step on bags of any size: logits first, then their gradient, chunk by chunk."""
+        logits, codes = self._all_logits(part)
+        order = np.argsort(codes, kind="stable")
+        bags = _bags_without_features(self.parts, codes[order])
+        given = logits.requires_grad_()
+        losses = self.step.losses(given[:, torch.from_numpy(order)], self._batch(bags, _NO_ROWS))
+        (slope,) = torch.autograd.grad(losses.sum(), given)
+        totals = [torch.zeros_like(p) for p in self.learner.parameters]
+        start = 0
+        for X, _ in self.parts.rows([part]):
+            out = self.learner.logits(self._inputs(X)).float()
+            share = slope[:, start : start + len(X)]
+            gradients = torch.autograd.grad(out, self.learner.parameters, share)
+            torch._foreach_add_(totals, list(gradients))
+            start += len(X)
+        self.step.optimizer.step(tuple(totals))
+        self.learner.advance()
+        self.step.loss_sum += losses.detach()
+
+    @torch.no_grad()
+    def _all_logits(self, part: int) -> tuple[Tensor, np.ndarray]:
+        found = [
+            (self.learner.logits(self._inputs(X)).float(), codes)
+            for X, codes in self.parts.rows([part])
+        ]
+        logits, codes = zip(*found, strict=True)
+        return torch.cat(logits, dim=1), np.concatenate(codes)
+
+    def _inputs(self, X: np.ndarray) -> Tensor:
+        return torch.from_numpy(X).expand(self.n_trials, *X.shape)
+
+
+_NO_ROWS = torch.empty(0, dtype=torch.long)
+
+
+def _bags_without_features(parts: BagParts, codes: np.ndarray) -> Bags:
+    return make_bags_of(np.empty((len(codes), 0)), codes, parts.index)
+
+
+def _standardise(models: Sequence[torch.nn.Module], parts: BagParts, numbers: list[int]) -> None:
+    """Let the layers that need it see all training rows once."""
+    layers = [[m for m in model.modules() if isinstance(m, Standardize)] for model in models]
+    for same in zip(*layers, strict=True):
+        same[0].adapt(_tensors(parts, numbers))
+        for layer in same[1:]:
+            layer.load_state_dict(same[0].state_dict())
+
+
+def _tensors(parts: BagParts, numbers: list[int]) -> Iterator[Tensor]:
+    return (torch.from_numpy(X) for X, _ in parts.rows(numbers))

@@ -1,0 +1,160 @@
+"""`TableModel`: an encoder and a classifier, saved in one folder that nothing is executed from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbag.estimators.classifier import BagClassifier
+from unbag.estimators.ridge import BagRidgeClassifier
+from unbag.estimators.saving import ModelFolderError
+from unbag.tables import Chunk, Roles, TableEncoder, TableSource
+
+__all__ = ["TableModel"]
+
+Array = NDArray[Any]
+FORMAT = 1
+KINDS: dict[str, type[Any]] = {c.__name__: c for c in (BagRidgeClassifier, BagClassifier)}
+FILES = ("model.json", "model.safetensors", "table.json", "fit.json")
+
+
+@dataclass(frozen=True)
+class TableModel:
+    """What `unbag fit` makes of a table.
+
+    Attributes
+    ----------
+    classifier : BagRidgeClassifier or BagClassifier
+    encoder : TableEncoder
+    roles : Roles
+    record : dict
+        What the fit found, as plain values: the report is made from it.
+    """
+
+    classifier: Any
+    encoder: TableEncoder
+    roles: Roles
+    record: dict[str, Any]
+
+    @property
+    def outputs(self) -> list[str]:
+        """Names of the probabilities: one for a binary task."""
+        return ["score"] if len(self.roles.targets) == 1 else list(self.roles.targets)
+
+    def scores(self, X: Array) -> Array:
+        """Probabilities of encoded rows, shape (n_rows, n_outputs)."""
+        probabilities = self.classifier.predict_proba(X)
+        return probabilities[:, 1:] if self.classifier.task_ == "binary" else probabilities
+
+    def predict_chunks(
+        self, source: TableSource, *, keep: list[str]
+    ) -> Iterator[tuple[Chunk, Array]]:
+        """Chunks of a table and their probabilities; one chunk is in memory at a time."""
+        columns = list(dict.fromkeys([*keep, *self.encoder.names]))
+        for chunk in source.chunks(columns):
+            if chunk.batch.num_rows:
+                yield chunk, self.scores(self.encoder.encode_chunk(chunk))
+
+    def save(
+        self, folder: str | Path, *, overwrite: bool = False, pages: Mapping[str, str] | None = None
+    ) -> Path:
+        """Write a folder, all of it or nothing.
+
+        Parameters
+        ----------
+        folder : path
+        overwrite : bool
+            Whether a model already there may be replaced.
+        pages : mapping from name to text, optional
+            Further files for readers, such as ``report.html``.
+        """
+        folder = Path(folder)
+        check_free(folder, overwrite=overwrite)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as name:
+            written = Path(name) / "model"
+            self._write(written, pages or {})
+            if folder.exists():
+                folder.rename(Path(name) / "replaced")
+            written.rename(folder)
+        return folder
+
+    def _write(self, folder: Path, pages: Mapping[str, str]) -> None:
+        self.classifier.save(folder)
+        table = {"format": FORMAT, "roles": self.roles.to_dict(), **self.encoder.to_dict()}
+        _write_json(folder / "table.json", table)
+        _write_json(folder / "fit.json", self.record)
+        hashes = {name: _hash(folder / name) for name in FILES}
+        _write_json(folder / "manifest.json", {"format": FORMAT, "sha256": hashes})
+        for name, text in pages.items():
+            (folder / name).write_text(text, encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: str | Path) -> TableModel:
+        """Read a folder written by `save`, after checking that no file was altered."""
+        folder = Path(folder)
+        _check_manifest(folder)
+        table, description = _read_json(folder / "table.json"), _read_json(folder / "model.json")
+        try:
+            kind = KINDS[description["kind"]]
+            roles = Roles.from_dict(table["roles"])
+            encoder = TableEncoder.from_dict(table)
+        except (KeyError, TypeError) as error:
+            raise ModelFolderError(f"{folder} holds a model this version cannot read.") from error
+        return cls(kind.load(folder), encoder, roles, _read_json(folder / "fit.json"))
+
+
+def check_free(folder: Path, *, overwrite: bool) -> None:
+    """Refuse to write over anything but a model, and over that only if asked to."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not (folder / "manifest.json").is_file():
+        raise ModelFolderError(f"{folder} exists and is no model folder; choose another name.")
+    if not overwrite:
+        raise ModelFolderError(f"{folder} holds a model already. Pass --overwrite to replace it.")
+
+
+def _check_manifest(folder: Path) -> None:
+    manifest = _read_json(folder / "manifest.json")
+    hashes = manifest.get("sha256") if isinstance(manifest, dict) else None
+    if not isinstance(hashes, dict) or manifest.get("format") != FORMAT:
+        raise ModelFolderError(
+            f"{folder / 'manifest.json'} is not of format {FORMAT}, which this version reads."
+        )
+    for name in FILES:
+        if not (folder / name).is_file():
+            raise ModelFolderError(f"{folder} holds no {name}; it is not a complete model folder.")
+        if _hash(folder / name) != hashes.get(name):
+            raise ModelFolderError(f"{folder / name} was altered since the model was written.")
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ModelFolderError(f"{path.parent} holds no {path.name}: it is no model.") from error
+    except (OSError, ValueError) as error:
+        raise ModelFolderError(f"{path} is damaged: {error}.") from error
+
+
+def _write_json(path: Path, values: Any) -> None:
+    text = json.dumps(values, indent=1, default=_plain, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is no plain value")
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

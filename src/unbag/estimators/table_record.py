@@ -1,0 +1,192 @@
+"""What a fit found, as plain values: saved beside the model, printed, and made into a report."""
+
+from __future__ import annotations
+
+import math
+import platform
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbag.estimators.table_fit import CandidateModel, FitOptions, TableFit
+from unbag.evaluation import BagReport, Evaluation, RiskEstimate
+from unbag.evaluation.calibration import Curve
+from unbag.tables import BagIndex, BagTable
+
+__all__ = ["checks_record", "data_record", "evaluation_record", "fit_record", "plain"]
+
+Array = NDArray[Any]
+LIBRARIES = ("unbag", "numpy", "scipy", "scikit-learn", "torch", "pyarrow")
+
+
+def fit_record(
+    table: BagTable, fit: TableFit, options: FitOptions, *, command: str
+) -> dict[str, Any]:
+    """All of a fit."""
+    return plain(
+        {
+            "command": command,
+            "made": datetime.now(UTC).isoformat(timespec="seconds"),
+            "versions": _versions(),
+            "data": data_record(table),
+            "settings": {
+                "models": list(options.models),
+                "epochs": options.epochs,
+                "learning_rate": options.learning_rate,
+                "held_out": options.held_out,
+                "seed": options.seed,
+                "streamed": fit.streamed,
+                "bags": {n: len(getattr(fit.split, n)) for n in vars(fit.split)},
+            },
+            "checks": checks_record(fit.checks),
+            "candidates": [_candidate(candidate) for candidate in fit.candidates],
+            "chosen": fit.candidates[0].name,
+            "evaluation": evaluation_record(fit.evaluation),
+        }
+    )
+
+
+def data_record(table: BagTable) -> dict[str, Any]:
+    """Rows, bags, sizes, proportions, and the columns."""
+    index, targets = table.index, table.roles.targets
+    proportions = index.proportions.reshape(index.n_bags, -1)
+    return plain(
+        {
+            "rows": index.n_rows,
+            "bags": index.n_bags,
+            "task": index.task,
+            "sizes": _summary(index.sizes),
+            "size_histogram": histogram(index.sizes),
+            "proportions": {n: _summary(proportions[:, i]) for i, n in enumerate(targets)},
+            "proportion_histogram": {
+                n: histogram(proportions[:, i]) for i, n in enumerate(targets)
+            },
+            "prior": _prior(index),
+            "columns": [
+                *({"name": n, "use": _meaning(table, n)} for n in table.roles.of_bags),
+                *({"name": n, "use": "key: kept, not learned from"} for n in table.roles.keys),
+                *({"name": n, "use": "ignored"} for n in table.roles.ignored),
+                *({"name": c.name, "use": c.use} for c in table.encoder.columns),
+            ],
+            "features": len(table.encoder.features),
+        }
+    )
+
+
+def _meaning(table: BagTable, name: str) -> str:
+    roles = table.roles
+    if name == roles.bag:
+        return "which bag a row belongs to"
+    if name in roles.proportions:
+        return "proportion of the bag"
+    if name in roles.counts:
+        return "positive labels in the bag"
+    return "size of the bag, checked" if name == roles.size else "variance of known noise"
+
+
+def _prior(index: BagIndex) -> list[float]:
+    prior = np.average(index.proportions, axis=0, weights=index.sizes)
+    return np.atleast_1d(prior).tolist()
+
+
+def _summary(values: Array) -> dict[str, float]:
+    low, median, high = np.quantile(values, [0, 0.5, 1])
+    return {"low": low, "median": median, "mean": values.mean(), "high": high}
+
+
+def histogram(values: Array, *, n_bins: int = 24) -> dict[str, list[float]]:
+    """Counts and edges; whole numbers of few kinds get a bin each.
+
+    Examples
+    --------
+    >>> histogram(np.array([20, 20, 21]))
+    {'counts': [2, 1], 'edges': [19.5, 20.5, 21.5]}
+    """
+    low, high = float(values.min()), float(values.max())
+    if values.dtype.kind in "iu" and high - low < n_bins:
+        edges = np.arange(low - 0.5, high + 1)
+    else:
+        edges = np.linspace(low, high if high > low else low + 1, n_bins + 1)
+    counts, _ = np.histogram(values, edges)
+    return {"counts": counts.tolist(), "edges": edges.tolist()}
+
+
+def checks_record(report: BagReport) -> dict[str, Any]:
+    """Findings about the bags."""
+    return plain(
+        {
+            "verdict": report.verdict,
+            "plausible": report.plausible,
+            "bias": report.bias,
+            "n_bags": report.n_bags,
+            "findings": [vars(finding) for finding in report.findings],
+        }
+    )
+
+
+def evaluation_record(found: Evaluation) -> dict[str, Any]:
+    """Metrics with intervals, and the curves."""
+    return plain(
+        {
+            "metrics": found.to_dict(),
+            "roc": [_curve(curve) for curve in found.roc],
+            "calibration": [_curve(curve) for curve in found.calibration],
+            "confusion": found.confusion.tolist(),
+            "task": found.task,
+            "n_bags": found.n_bags,
+            "n_instances": found.n_instances,
+            "confidence": found.confidence,
+            "equivalent_labels": found.equivalent_labels,
+        }
+    )
+
+
+def _candidate(candidate: CandidateModel) -> dict[str, Any]:
+    history = candidate.history or {}
+    return {
+        "name": candidate.name,
+        "risk": _risk(candidate.risk),
+        "error": _risk(candidate.error),
+        "epochs": candidate.epochs,
+        "history": {name: np.asarray(values).tolist() for name, values in history.items()},
+    }
+
+
+def _risk(found: RiskEstimate) -> dict[str, float]:
+    return {name: getattr(found, name) for name in ("value", "low", "high", "standard_error")}
+
+
+def _curve(curve: Curve) -> dict[str, list[float]]:
+    return {name: np.asarray(values).tolist() for name, values in vars(curve).items()}
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except ModuleNotFoundError:  # run from a source tree that is not installed
+            continue
+    return found
+
+
+def plain(value: Any) -> Any:
+    """Numbers, strings, lists and dicts only; what is not finite is None.
+
+    Examples
+    --------
+    >>> plain({"a": np.float64("nan"), "b": (np.int64(1), 0.5)})
+    {'a': None, 'b': [1, 0.5]}
+    """
+    if isinstance(value, dict):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,158 @@
+"""The page about a fitted table: everything in one file, nothing fetched, no script."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+from unbag.report.charts import Line, bar_chart, interval_chart, line_chart
+
+__all__ = ["render_report"]
+
+TEMPLATE = "model.html.jinja"
+METRICS = {
+    "error": "Error: share of single rows predicted wrongly",
+    "brier": "Brier score: mean squared difference of score and label",
+    "auc": "AUC: chance that a positive row scores above a negative one",
+    "log_loss": "Log loss of the scores",
+    "balanced_error": "Balanced error: mean of the errors on the two classes",
+    "precision": "Precision: share of predicted positives that are positive",
+    "recall": "Recall: share of positives that are found",
+    "specificity": "Specificity: share of negatives that are left alone",
+    "f1": "F1: harmonic mean of precision and recall",
+    "average_precision": "Average precision",
+    "calibration_error": "Calibration error",
+    "prior": "Share of positive labels",
+}
+CHECKS = {
+    "dispersion": "Do proportions vary as those of random bags do?",
+    "homogeneity": "Do bags hold the same kind of rows?",
+    "duplicates": "Is each row in one bag only?",
+    "one_class": "Are there no more bags of one class than chance allows?",
+    "rounding": "Are proportions whole counts?",
+    "suppression": "Are small counts reported too?",
+    "clipping": "Are extreme proportions reported as they are?",
+    "size_drift": "Do large and small bags hold the same rows?",
+}
+
+
+def render_report(record: dict[str, Any]) -> str:
+    """Make the page from what `unbag fit` recorded.
+
+    Parameters
+    ----------
+    record : dict
+        As in the ``fit.json`` of a model folder.
+
+    Returns
+    -------
+    str
+        HTML that needs no network, no script and no other file.
+    """
+    from jinja2 import Environment, StrictUndefined
+
+    text = files("unbag.report").joinpath(TEMPLATE).read_text(encoding="utf-8")
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    environment.filters |= {"percent": percent, "number": number}
+    page = environment.from_string(text)
+    return page.render(
+        record=record,
+        charts=charts_of(record),
+        metrics=METRICS,
+        questions=CHECKS,
+        error=record["evaluation"]["metrics"]["error"],
+    )
+
+
+def charts_of(record: dict[str, Any]) -> dict[str, Any]:
+    """Every chart of the page, as SVG."""
+    data, evaluation = record["data"], record["evaluation"]
+    return {
+        "sizes": bar_chart(
+            **data["size_histogram"], x_label="rows in a bag", y_label="bags", title="Bag sizes"
+        ),
+        "proportions": [
+            bar_chart(
+                **found,
+                x_label=f"proportion of {name}",
+                y_label="bags",
+                title=f"Proportions: {name}",
+            )
+            for name, found in data["proportion_histogram"].items()
+        ],
+        "roc": roc_chart(record),
+        "calibration": calibration_chart(record),
+        "candidates": candidates_chart(record["candidates"]),
+        "curves": [
+            chart for name in ("held_out_risk", "loss") if (chart := curve_chart(record, name))
+        ],
+        "task": evaluation["task"],
+    }
+
+
+def output_names(record: dict[str, Any]) -> list[str]:
+    """What each curve is about."""
+    return list(record["data"]["proportions"])
+
+
+def roc_chart(record: dict[str, Any]) -> str:
+    """ROC curves with pointwise bands."""
+    lines = [
+        Line(name, c["x"], c["y"], _or_y(c, "low"), _or_y(c, "high"))
+        for name, c in zip(output_names(record), record["evaluation"]["roc"], strict=True)
+    ]
+    labels = {"x_label": "false positive rate", "y_label": "true positive rate"}
+    return line_chart(lines, **labels, title="ROC from bags", diagonal=True, unit=True)
+
+
+def calibration_chart(record: dict[str, Any]) -> str:
+    """Share of positives against mean score, with intervals."""
+    lines = [
+        Line(name, c["x"], c["y"], _or_y(c, "low"), _or_y(c, "high"), points=True)
+        for name, c in zip(output_names(record), record["evaluation"]["calibration"], strict=True)
+    ]
+    labels = {"x_label": "mean score", "y_label": "share of positives"}
+    return line_chart(lines, **labels, title="Calibration from bags", diagonal=True, unit=True)
+
+
+def _or_y(curve: dict[str, Any], end: str) -> list[float]:
+    """An end of the interval; where there is none, the point itself."""
+    return [y if e is None else e for e, y in zip(curve[end], curve["y"], strict=True)]
+
+
+def candidates_chart(candidates: list[dict[str, Any]]) -> str:
+    """Square risks of the models that were tried."""
+    values = [tuple(c["risk"][n] for n in ("value", "low", "high")) for c in candidates]
+    names = [c["name"] for c in candidates]
+    return interval_chart(
+        names, values, x_label="square risk on held-out bags", title="Models that were tried"
+    )
+
+
+def curve_chart(record: dict[str, Any], name: str) -> str | None:
+    """A measure over the epochs, for every net."""
+    trained = [c for c in record["candidates"] if c["history"]]
+    if not trained:
+        return None
+    titles = {"held_out_risk": "square risk on held-out bags", "loss": "training loss of each rule"}
+    lines = [
+        Line(c["name"], list(range(1, len(c["history"][name]) + 1)), c["history"][name])
+        for c in trained
+    ]
+    return line_chart(lines, x_label="epoch", y_label=titles[name], title=titles[name])
+
+
+def percent(value: float | None) -> str:
+    """Share as a percentage.
+
+    Examples
+    --------
+    >>> percent(0.1234), percent(None)
+    ('12.3 %', 'not defined')
+    """
+    return "not defined" if value is None else f"{100 * value:.1f} %"
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Number with few digits."""
+    return "not defined" if value is None else f"{value:.{digits}f}"

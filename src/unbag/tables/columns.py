@@ -1,0 +1,180 @@
+"""What a column holds, found out in one pass over its chunks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from unbag.errors import TableError
+from unbag.tables.parsing import (
+    PATTERNS,
+    as_booleans,
+    as_days,
+    as_numbers,
+    as_text,
+    is_text,
+)
+from unbag.tables.sources import Chunk
+
+__all__ = ["ColumnScan", "Moments"]
+
+Array = NDArray[Any]
+MAX_DISTINCT = 10_000
+READERS = {"number": as_numbers, "boolean": as_booleans, "date": as_days}
+
+
+@dataclass
+class Moments:
+    """Count, mean and spread of the values seen so far; NaN is a missing value.
+
+    Examples
+    --------
+    >>> moments = Moments()
+    >>> moments.add(np.array([1.0, np.nan])); moments.add(np.array([3.0]))
+    >>> float(moments.mean), moments.scale, moments.missing
+    (2.0, 1.0, 1)
+    """
+
+    count: int = 0
+    missing: int = 0
+    mean: float = 0.0
+    spread: float = 0.0
+    low: float = np.inf
+    high: float = -np.inf
+
+    def add(self, values: Array) -> None:
+        """Join the moments of these values with those seen so far (Chan's update)."""
+        known = values[~np.isnan(values)]
+        self.missing += len(values) - len(known)
+        if not len(known):
+            return
+        total, gap = self.count + len(known), known.mean() - self.mean
+        self.spread += known.var() * len(known) + gap**2 * (self.count * len(known) / total)
+        self.mean += gap * (len(known) / total)
+        self.count = total
+        self.low, self.high = min(self.low, known.min()), max(self.high, known.max())
+
+    @property
+    def scale(self) -> float:
+        """Standard deviation, or 1 for a constant."""
+        deviation = float(np.sqrt(self.spread / max(self.count, 1)))
+        return deviation if deviation > 1e-9 * max(abs(self.mean), 1e-30) else 1.0
+
+
+@dataclass
+class ColumnScan:
+    """Everything the encoder must know of one column."""
+
+    name: str
+    forced_category: bool = False
+    kind: str | None = None
+    moments: Moments = field(default_factory=Moments)
+    values: Counter[str] = field(default_factory=Counter)
+    overflown: bool = False
+    all_distinct: bool = True
+    n_values: int = 0
+    matches: Counter[str] = field(default_factory=Counter)
+    first_other: dict[str, str] = field(default_factory=dict)
+    has_time: bool = False
+
+    def add(self, chunk: Chunk) -> None:
+        """Look at some rows."""
+        values = chunk.batch.column(self.name)
+        if self.forced_category:
+            self._add_text(as_text(chunk, self.name))
+        elif is_text(values.type):
+            self._add_unknown(chunk)
+        elif not pa.types.is_null(values.type):
+            self._add_typed(chunk, _kind_of(values.type, chunk, self.name))
+        else:
+            self.moments.missing += len(values)
+
+    def decided(self) -> str:
+        """Kind of the column: number, boolean, date, category, hash, identifier or constant."""
+        kind = self.kind or self._kind_of_text()
+        if kind in READERS:
+            constant = self.moments.low >= self.moments.high and not self.moments.missing
+            return "constant" if constant or not self.moments.count else kind
+        if len(self.values) + bool(self.moments.missing) <= 1 and not self.overflown:
+            return "constant"
+        identifier = self.all_distinct and self.n_values > 50 and not self.forced_category
+        return "identifier" if identifier else kind
+
+    def _add_typed(self, chunk: Chunk, kind: str) -> None:
+        if self.kind not in (None, kind):
+            raise TableError(f"{chunk.at(0, self.name)}: a {kind} follows a {self.kind}.")
+        self.kind = kind
+        self._add_moments(READERS[kind](chunk, self.name))
+
+    def _add_moments(self, values: Array) -> None:
+        self.moments.add(values)
+        known = values[~np.isnan(values)]
+        self.has_time |= bool((known != np.floor(known)).any())
+
+    def _add_unknown(self, chunk: Chunk) -> None:
+        """Text may turn out to be anything: count what each value could be."""
+        text = as_text(chunk, self.name)
+        known = text.drop_null()
+        self.n_values += len(known)
+        for kind, pattern in PATTERNS.items():
+            fits = pc.fill_null(pc.match_substring_regex(text, pattern), True)
+            n_fits = len(known) - (len(text) - pc.sum(fits.cast(pa.int64())).as_py()) if text else 0
+            self.matches[kind] += n_fits
+            if n_fits < len(known) and kind not in self.first_other:
+                position = int(np.flatnonzero(~fits.to_numpy(zero_copy_only=False))[0])
+                value = text[position].as_py()
+                self.first_other[kind] = f"{chunk.at(position, self.name)}: {value[:60]!r}"
+        possible = [kind for kind in READERS if self.matches[kind] == self.n_values]
+        if possible and self.n_values:
+            self._add_moments(READERS[possible[0]](chunk, self.name))
+            self.overflown |= len(known) > 0
+        else:
+            self.moments.missing += len(text) - len(known)
+            self._count(known)
+
+    def _add_text(self, text: pa.Array) -> None:
+        known = text.drop_null()
+        self.n_values += len(known)
+        self.moments.missing += len(text) - len(known)
+        self._count(known)
+
+    def _count(self, known: pa.Array) -> None:
+        if len(self.values) > MAX_DISTINCT:
+            self.overflown = True
+            return
+        for pair in pc.value_counts(known).to_pylist():
+            self.values[pair["values"]] += pair["counts"]
+        self.all_distinct &= self.values.total() == len(self.values)
+
+    def _kind_of_text(self) -> str:
+        if self.forced_category:
+            return "category"
+        for kind in READERS:
+            if self.n_values and self.matches[kind] == self.n_values:
+                return kind
+        for kind in ("number", "date"):
+            if self.matches[kind] > self.n_values / 2:
+                raise TableError(
+                    f"{self.first_other[kind]} is no {kind}, but {self.matches[kind]} of "
+                    f"{self.n_values} values of the column are. Repair it, leave it empty, or "
+                    "declare the column a category."
+                )
+        return "category"
+
+
+def _kind_of(kind: pa.DataType, chunk: Chunk, column: str) -> str:
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "number"
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return "date"
+    raise TableError(
+        f"{chunk.at(0, column)}: values of type {kind} cannot be learned from. Ignore the column."
+    )

@@ -1,0 +1,264 @@
+"""`TableEncoder`: columns become numbers in a way that is plain data, and can be saved as JSON."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from unbag.errors import TableError
+from unbag.tables.columns import ColumnScan
+from unbag.tables.parsing import as_booleans, as_days, as_numbers, as_text
+from unbag.tables.roles import require
+from unbag.tables.sources import Chunk, open_table
+
+__all__ = ["Column", "TableEncoder"]
+
+Array = NDArray[Any]
+MAX_CATEGORIES = 30
+N_BUCKETS = 64
+DAYS_A_YEAR = 365.2425
+# Standard deviations from the mean beyond which single precision is no help.
+FARTHEST = 1e9
+
+
+@dataclass(frozen=True)
+class Column:
+    """How one column becomes features.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"number", "boolean", "date", "category", "hash", "identifier", "constant"}
+        The last two are not used.
+    mean, scale : float
+        What numbers and dates are standardised by; a missing one becomes the mean.
+    missing : bool
+        Whether values were missing, in which case a feature says so.
+    values : tuple of str
+        Categories that have a feature of their own; an unseen one has none.
+    n_buckets : int
+        Features that the values of a hashed column share.
+    has_time : bool
+        Whether dates carry a time of the day.
+    """
+
+    name: str
+    kind: str
+    mean: float = 0.0
+    scale: float = 1.0
+    missing: bool = False
+    values: tuple[str, ...] = ()
+    n_buckets: int = 0
+    has_time: bool = False
+
+    @classmethod
+    def of(cls, scan: ColumnScan, *, max_categories: int, n_buckets: int) -> Column:
+        """Decide from what was seen of the column."""
+        kind, moments = scan.decided(), scan.moments
+        missing = moments.missing > 0
+        if kind == "category":
+            if scan.overflown or len(scan.values) > max_categories:
+                return cls(scan.name, "hash", missing=missing, n_buckets=n_buckets)
+            return cls(scan.name, kind, missing=missing, values=tuple(sorted(scan.values)))
+        scale = 1.0 if kind == "boolean" else float(moments.scale)
+        mean = float(moments.mean)
+        return cls(scan.name, kind, mean, scale, missing, has_time=scan.has_time)
+
+    @property
+    def used(self) -> bool:
+        """Whether anything is learned from the column."""
+        return self.kind not in ("identifier", "constant")
+
+    @property
+    def features(self) -> list[str]:
+        """Names of its features."""
+        if not self.used:
+            return []
+        names = {
+            "category": [f"{self.name}={value}" for value in self.values],
+            "hash": [f"{self.name}#{bucket}" for bucket in range(self.n_buckets)],
+            "date": [f"{self.name}:{part}" for part in self._date_parts()],
+        }.get(self.kind, [self.name])
+        return [*names, f"{self.name} missing"] if self.missing else names
+
+    @property
+    def use(self) -> str:
+        """How it is used, in words."""
+        words = {
+            "number": "number, standardised",
+            "boolean": "yes or no",
+            "date": "date: trend, season, weekday" + (", hour" if self.has_time else ""),
+            "category": f"category of {len(self.values)} values",
+            "hash": f"category of many values, hashed to {self.n_buckets}",
+            "identifier": "not used: every value is different",
+            "constant": "not used: always the same",
+        }
+        return words[self.kind] + ("; missing values marked" if self.missing and self.used else "")
+
+    def encode(self, chunk: Chunk) -> Array:
+        """Features of some rows, shape (n_rows, n_features)."""
+        if self.kind in ("category", "hash"):
+            return self._encode_text(as_text(chunk, self.name))
+        reader = {"number": as_numbers, "boolean": as_booleans, "date": as_days}[self.kind]
+        raw = reader(chunk, self.name)
+        absent = np.isnan(raw)
+        raw = np.where(absent, self.mean, raw)
+        parts = [self._near((raw - self.mean) / self.scale, chunk)]
+        if self.kind == "date":
+            parts += self._cycles(raw)
+        if self.missing:
+            parts.append(absent)
+        return np.stack(parts, axis=1).astype(np.float32)
+
+    def _near(self, standardised: Array, chunk: Chunk) -> Array:
+        bad = np.abs(standardised) > FARTHEST
+        if bad.any():
+            place = chunk.at(np.flatnonzero(bad)[0], self.name)
+            raise TableError(f"{place}: the value is too far from those the model has seen.")
+        return standardised
+
+    def _date_parts(self) -> list[str]:
+        cycles = ["year", "week", "day"][: 3 if self.has_time else 2]
+        return ["trend", *(f"{wave} of {cycle}" for cycle in cycles for wave in ("sin", "cos"))]
+
+    def _cycles(self, days: Array) -> list[Array]:
+        periods = [DAYS_A_YEAR, 7.0, 1.0][: 3 if self.has_time else 2]
+        angles = [2 * np.pi * days / period for period in periods]
+        return [wave(angle) for angle in angles for wave in (np.sin, np.cos)]
+
+    def _encode_text(self, text: pa.Array) -> Array:
+        features = np.zeros((len(text), len(self.features)), dtype=np.float32)
+        positions = self._positions(text)
+        rows = np.flatnonzero(positions >= 0)
+        features[rows, positions[rows]] = 1
+        if self.missing:
+            features[:, -1] = text.is_null().to_numpy(zero_copy_only=False)
+        return features
+
+    def _positions(self, text: pa.Array) -> Array:
+        """Feature of each value, or -1."""
+        if self.kind == "category":
+            known = pc.index_in(text, value_set=pa.array(self.values, pa.string()))
+            return pc.fill_null(known, -1).to_numpy(zero_copy_only=False)
+        encoded = text.dictionary_encode()
+        # A hash that is the same on every machine, unlike Python's own.
+        buckets = [zlib.crc32(v.encode()) % self.n_buckets for v in encoded.dictionary.to_pylist()]
+        codes = pc.fill_null(encoded.indices, len(buckets)).to_numpy(zero_copy_only=False)
+        return np.array([*buckets, -1])[codes]
+
+
+@dataclass(frozen=True)
+class TableEncoder:
+    """Turns rows of a table into float32 features.
+
+    Numbers and dates are standardised; categories of few values get a feature each, those of many
+    share hashed ones; missing values are replaced by the mean and marked; an unseen category has
+    all features zero. Nothing is learned but what `columns` shows.
+
+    Examples
+    --------
+    >>> table = pa.table({"x": [1.0, 3.0, None], "colour": ["red", "blue", "red"]})
+    >>> encoder = TableEncoder.fit(table)
+    >>> encoder.features
+    ['x', 'x missing', 'colour=blue', 'colour=red']
+    >>> encoder.encode(pa.table({"x": [2.0], "colour": ["green"]}))
+    array([[0., 0., 0., 0.]], dtype=float32)
+    """
+
+    columns: tuple[Column, ...]
+
+    @classmethod
+    def fit(
+        cls,
+        table: Any,
+        *,
+        columns: Sequence[str] | None = None,
+        categories: Iterable[str] = (),
+        max_categories: int = MAX_CATEGORIES,
+        n_buckets: int = N_BUCKETS,
+    ) -> TableEncoder:
+        """Look at a whole table once.
+
+        Parameters
+        ----------
+        table : path or table
+            As for `open_table`.
+        columns : sequence of str, optional
+            Those to use; None means all.
+        categories : iterable of str
+            Columns to be read as categories though they hold numbers.
+        max_categories : int
+            Most values that get a feature each.
+        n_buckets : int
+            Features of a column with more values than that.
+        """
+        source = open_table(table)
+        names, forced = list(columns or source.names), set(categories)
+        scans = [ColumnScan(name, name in forced) for name in names]
+        for chunk in source.chunks(names):
+            for scan in scans:
+                scan.add(chunk)
+        return cls.of(scans, max_categories=max_categories, n_buckets=n_buckets)
+
+    @classmethod
+    def of(
+        cls,
+        scans: Iterable[ColumnScan],
+        *,
+        max_categories: int = MAX_CATEGORIES,
+        n_buckets: int = N_BUCKETS,
+    ) -> TableEncoder:
+        """Make one from columns that were looked at."""
+        options = {"max_categories": max_categories, "n_buckets": n_buckets}
+        return cls(tuple(Column.of(scan, **options) for scan in scans))
+
+    @property
+    def used(self) -> list[Column]:
+        """Columns that are learned from."""
+        return [column for column in self.columns if column.used]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns that are learned from."""
+        return [column.name for column in self.used]
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the features."""
+        return [name for column in self.used for name in column.features]
+
+    def encode_chunk(self, chunk: Chunk) -> Array:
+        """Features of a chunk, shape (n_rows, n_features)."""
+        require(chunk.batch.schema.names, self.names)
+        features = np.empty((chunk.batch.num_rows, len(self.features)), dtype=np.float32)
+        start = 0
+        for column in self.used:
+            width = len(column.features)
+            features[:, start : start + width] = column.encode(chunk)
+            start += width
+        return features
+
+    def encode(self, table: Any) -> Array:
+        """Features of a whole table."""
+        source = open_table(table)
+        require(source.names, self.names)
+        parts = [self.encode_chunk(chunk) for chunk in source.chunks(self.names)]
+        empty = np.empty((0, len(self.features)), dtype=np.float32)
+        return np.concatenate([empty, *parts])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {"columns": [asdict(column) for column in self.columns]}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> TableEncoder:
+        """Read what `to_dict` wrote."""
+        columns = [Column(**c | {"values": tuple(c["values"])}) for c in values["columns"]]
+        return cls(tuple(columns))

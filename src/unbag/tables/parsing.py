@@ -1,0 +1,126 @@
+"""Values of a column as arrays; what cannot be read is named by file, row and column."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from unbag.errors import TableError
+from unbag.tables.sources import Chunk
+
+__all__ = ["PATTERNS", "as_booleans", "as_days", "as_numbers", "as_text", "is_text", "text_of"]
+
+Array = NDArray[Any]
+# Text that means a number, a truth value or a date; infinity is a number, and refused as one.
+PATTERNS = {
+    "number": r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity))$",
+    "boolean": r"^(?i:true|false|yes|no)$",
+    "date": r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?Z?)?$",
+}
+LARGEST = 1e100  # its square is still a double
+MICROSECONDS_A_DAY = 86_400_000_000
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether an Arrow type holds strings."""
+    if pa.types.is_dictionary(kind):
+        return is_text(kind.value_type)
+    views = getattr(pa.types, "is_string_view", lambda _: False)
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or views(kind)
+
+
+def text_of(values: pa.Array) -> pa.Array:
+    """Any column as trimmed strings; empty ones are missing."""
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if not pa.types.is_string(values.type):
+        values = values.cast(pa.string())
+    trimmed = pc.utf8_trim_whitespace(values)
+    return pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed)
+
+
+def as_text(chunk: Chunk, column: str) -> pa.Array:
+    """Read categories or identifiers as strings."""
+    values = chunk.batch.column(column)
+    try:
+        return text_of(values)
+    except pa.ArrowException as error:
+        raise TableError(
+            f"{chunk.at(0, column)}: values of type {values.type} cannot be used. "
+            f"Ignore the column."
+        ) from error
+
+
+def as_numbers(chunk: Chunk, column: str) -> Array:
+    """Read numbers as doubles; missing ones are NaN, infinite ones are refused."""
+    values = chunk.batch.column(column)
+    if is_text(values.type):
+        values = _matching(chunk, column, "number")
+    try:
+        numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    except pa.ArrowException as error:
+        raise TableError(f"{chunk.at(0, column)}: {values.type} cannot be read as numbers.") from (
+            error
+        )
+    bad = np.flatnonzero(np.abs(numbers) > LARGEST)
+    if len(bad):
+        what = (
+            "infinite" if np.isinf(numbers[bad[0]]) else f"{numbers[bad[0]]:g}, which is too large"
+        )
+        place = chunk.at(bad[0], column)
+        raise TableError(f"{place}: the value is {what}. Correct it, or leave it empty.")
+    return numbers
+
+
+def as_booleans(chunk: Chunk, column: str) -> Array:
+    """Read truth values as 0.0 and 1.0; missing ones are NaN."""
+    values = chunk.batch.column(column)
+    if is_text(values.type):
+        values = pc.match_substring_regex(_matching(chunk, column, "boolean"), r"^(?i:true|yes)$")
+    if not pa.types.is_boolean(values.type):
+        return as_numbers(chunk, column)
+    return values.cast(pa.uint8()).cast(pa.float64()).to_numpy(zero_copy_only=False)
+
+
+def as_days(chunk: Chunk, column: str) -> Array:
+    """Read dates and times as days since 1970; missing ones are NaN."""
+    values = chunk.batch.column(column)
+    if is_text(values.type):
+        values = pc.replace_substring_regex(_matching(chunk, column, "date"), "Z$", "")
+        values = pc.replace_substring(values, "T", " ")
+    try:
+        stamps = _as_timestamps(values)
+    except pa.ArrowException as error:
+        raise TableError(_first_bad_date(chunk, column, values, error)) from error
+    micros = stamps.cast(pa.int64()).cast(pa.float64(), safe=False)
+    return micros.to_numpy(zero_copy_only=False) / MICROSECONDS_A_DAY
+
+
+def _as_timestamps(values: pa.Array) -> pa.Array:
+    if pa.types.is_date(values.type):
+        values = values.cast(pa.timestamp("ms"))
+    return values.cast(pa.timestamp("us"), safe=False)
+
+
+def _first_bad_date(chunk: Chunk, column: str, values: pa.Array, error: Exception) -> str:
+    for position, value in enumerate(values):
+        try:
+            _as_timestamps(pa.array([value.as_py()], values.type))
+        except (pa.ArrowException, ValueError, OverflowError):
+            return f"{chunk.at(position, column)}: {value.as_py()!r} is no date."
+    return f"{chunk.at(0, column)}: {error}"
+
+
+def _matching(chunk: Chunk, column: str, kind: str) -> pa.Array:
+    """Text of a column, all of which means a value of this kind."""
+    text = as_text(chunk, column)
+    good = pc.fill_null(pc.match_substring_regex(text, PATTERNS[kind]), True)
+    if not pc.all(good).as_py() and len(good):
+        position = int(np.flatnonzero(~good.to_numpy(zero_copy_only=False))[0])
+        value = text[position].as_py()
+        raise TableError(f"{chunk.at(position, column)}: {value[:60]!r} is no {kind}.")
+    return text

@@ -1,0 +1,107 @@
+"""Which column means what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from unbag.errors import TableError
+
+__all__ = ["Roles"]
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the columns of a table are.
+
+    Parameters
+    ----------
+    bag : str
+        Column that says which bag a row belongs to.
+    proportions : tuple of str
+        Share of positive labels in the row's bag; several for several classes or labels.
+    counts : tuple of str
+        Number of positive labels in the bag, instead of `proportions`.
+    size : str, optional
+        The bag's size as it was counted. If rows of a bag are missing, that is an error.
+    noise : str, optional
+        Variance of known noise in the bag's proportion.
+    keys : tuple of str
+        Columns that identify a row: kept by `predict`, never learned from.
+    ignored : tuple of str
+    categories : tuple of str
+        Columns to be read as categories though they hold numbers.
+
+    Examples
+    --------
+    >>> Roles("group", proportions=("rate",)).of_bags
+    ['group', 'rate']
+    """
+
+    bag: str
+    proportions: tuple[str, ...] = ()
+    counts: tuple[str, ...] = ()
+    size: str | None = None
+    noise: str | None = None
+    keys: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if bool(self.proportions) == bool(self.counts):
+            raise TableError("Name either the proportion column or the count column of the bags.")
+        named = [*self.of_bags, *self.keys, *self.ignored]
+        for name in named:
+            if named.count(name) > 1:
+                raise TableError(f"Column {name!r} cannot have two meanings.")
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Columns with the bags' proportions or counts."""
+        return self.proportions or self.counts
+
+    @property
+    def of_bags(self) -> list[str]:
+        """Columns that describe bags, the bag itself first."""
+        optional = [name for name in (self.size, self.noise) if name is not None]
+        return [self.bag, *self.targets, *optional]
+
+    def features(self, names: Iterable[str]) -> list[str]:
+        """Columns to learn from: all that have no other meaning."""
+        taken = {*self.of_bags, *self.keys, *self.ignored}
+        found = [name for name in names if name not in taken]
+        if not found:
+            raise TableError("No column is left to learn from: all are keys, ignored or of bags.")
+        return found
+
+    def check(self, names: Iterable[str], *, of_bags: Iterable[str] | None = None) -> None:
+        """Refuse names that no table has; `of_bags` are the columns of a separate bag table."""
+        names = list(names)
+        bag_columns = names if of_bags is None else list(of_bags)
+        require(names, [self.bag, *self.keys, *self.ignored, *self.categories])
+        require(bag_columns, self.of_bags)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Roles:
+        """Read what `to_dict` wrote."""
+        lists: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in values.items()
+        }
+        return cls(**lists)
+
+
+def require(names: Iterable[str], wanted: Iterable[str]) -> None:
+    """Raise unless every wanted column is there."""
+    names = list(names)
+    for name in wanted:
+        if name not in names:
+            near = get_close_matches(name, names, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+            raise TableError(f"There is no column {name!r}; there are {shown}.{hint}")

@@ -1,0 +1,144 @@
+"""One pass over a table: what are its bags, what are its columns; and the table as `Bags`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbag.bags import Bags
+from unbag.errors import TableError
+from unbag.tables.columns import ColumnScan
+from unbag.tables.encoder import MAX_CATEGORIES, N_BUCKETS, TableEncoder
+from unbag.tables.index import BagIndex, BagTally
+from unbag.tables.roles import Roles, require
+from unbag.tables.sources import TableFiles, TableSource, open_table
+
+__all__ = ["BagTable", "make_bags_of", "read_bags", "scan_table"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class BagTable:
+    """A table that has been understood, and can be read again.
+
+    Attributes
+    ----------
+    source : TableSource
+    roles : Roles
+    index : BagIndex
+    encoder : TableEncoder
+    """
+
+    source: TableSource
+    roles: Roles
+    index: BagIndex
+    encoder: TableEncoder
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns that must be read to train."""
+        return [self.roles.bag, *self.encoder.names]
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory that all features take."""
+        return 4 * self.index.n_rows * len(self.encoder.features)
+
+
+def scan_table(
+    table: Any,
+    roles: Roles,
+    *,
+    bag_table: Any = None,
+    encoder: TableEncoder | None = None,
+    max_categories: int = MAX_CATEGORIES,
+    n_buckets: int = N_BUCKETS,
+) -> BagTable:
+    """Find the bags and decide how each column is used, in one pass.
+
+    Parameters
+    ----------
+    table : path or table
+        Instances, as for `open_table`.
+    roles : Roles
+    bag_table : path or table, optional
+        Table with one row a bag, which then holds the proportions.
+    encoder : TableEncoder, optional
+        That of a fitted model; None makes one from the columns.
+    max_categories, n_buckets : int
+        As for `TableEncoder.fit`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table = pa.table({"g": ["a", "b", "a", "b"], "rate": [0.5, 0, 0.5, 0], "x": [1, 2, 3, 4]})
+    >>> found = scan_table(table, Roles("g", proportions=("rate",)))
+    >>> found.index.sizes, found.encoder.features
+    (array([2, 2]), ['x'])
+    """
+    source = open_table(table)
+    bags = None if bag_table is None else open_table(bag_table)
+    roles.check(source.names, of_bags=None if bags is None else bags.names)
+    names = _feature_names(source, roles, bags, encoder)
+    tally = BagTally(roles, bags, text=_compare_as_text(source, bags))
+    scans = [ColumnScan(name, name in roles.categories) for name in names]
+    own = [roles.bag] if bags else roles.of_bags
+    for chunk in source.chunks([*own, *(names if encoder is None else [])]):
+        tally.add(chunk)
+        if encoder is None:
+            for scan in scans:
+                scan.add(chunk)
+    index = tally.index(source)
+    if encoder is None:
+        encoder = TableEncoder.of(scans, max_categories=max_categories, n_buckets=n_buckets)
+    if not encoder.used:
+        raise TableError("No column can be learned from: " + _unused(encoder))
+    return BagTable(source, roles, index, encoder)
+
+
+def _feature_names(
+    source: TableSource, roles: Roles, bags: TableSource | None, encoder: TableEncoder | None
+) -> list[str]:
+    if encoder is not None:
+        require(source.names, encoder.names)
+        return encoder.names
+    return roles.features(source.names)
+
+
+def _unused(encoder: TableEncoder) -> str:
+    return "; ".join(f"{column.name}: {column.use}" for column in encoder.columns) + "."
+
+
+def _compare_as_text(source: TableSource, bags: TableSource | None) -> bool:
+    """CSV ids are text; so must be those of a table that is matched with one."""
+    return bags is not None and any(
+        isinstance(s, TableFiles) and s.paths[0].suffix == ".csv" for s in (source, bags)
+    )
+
+
+def read_bags(table: BagTable) -> Bags:
+    """Read all instances into memory."""
+    X = np.empty((table.index.n_rows, len(table.encoder.features)), dtype=np.float32)
+    codes = np.empty(len(X), dtype=np.int64)
+    start = 0
+    for chunk in table.source.chunks(table.columns):
+        stop = start + chunk.batch.num_rows
+        X[start:stop] = table.encoder.encode_chunk(chunk)
+        codes[start:stop] = table.index.codes(chunk, table.roles.bag)
+        start = stop
+    return make_bags_of(X, codes, table.index)
+
+
+def make_bags_of(X: Array, codes: Array, index: BagIndex) -> Bags:
+    """Bags of instances whose position in the index is known; bags may be some of all, whole."""
+    rows = np.argsort(codes, kind="stable")
+    present, sizes = np.unique(codes, return_counts=True)
+    if not (sizes == index.sizes[present]).all():
+        raise TableError("The table changed while it was read: a bag has another size.")
+    noise = None if index.noise_variance is None else index.noise_variance[present]
+    ids = index.ids.take(present).to_pylist()
+    return Bags(X, rows, sizes, index.proportions[present], ids, noise, index.task)

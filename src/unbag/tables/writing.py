@@ -1,0 +1,87 @@
+"""Write a table chunk by chunk; until it is complete its name does not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from unbag.errors import TableError
+from unbag.tables.sources import SUFFIXES
+
+__all__ = ["TableWriter", "write_table", "write_text"]
+
+
+class TableWriter:
+    """Appends chunks to a CSV or Parquet file; the first one decides the columns."""
+
+    def __init__(self, path: Path, kind: str) -> None:
+        self.path, self.kind, self.rows = path, kind, 0
+        self.writer: Any = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Append some rows."""
+        if self.writer is None:
+            make = pacsv.CSVWriter if self.kind == "csv" else pq.ParquetWriter
+            self.writer = make(self.path, batch.schema)
+        self.writer.write_batch(batch)
+        self.rows += batch.num_rows
+
+    def close(self) -> None:
+        """Finish the file."""
+        if self.writer is not None:
+            self.writer.close()
+
+
+@contextmanager
+def write_table(path: str | Path) -> Iterator[TableWriter]:
+    """Open a file for writing under a temporary name, and give it its own at the end.
+
+    After an error nothing is left, and a file that was there before is untouched.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with write_table(Path(folder) / "out.csv") as writer:
+    ...         writer.add(pa.record_batch({"x": [1, 2]}))
+    ...     (Path(folder) / "out.csv").read_text()
+    '"x"\\n1\\n2\\n'
+    """
+    path = Path(path)
+    if path.suffix not in SUFFIXES:
+        raise TableError(f"{path}: the output must end in {', '.join(SUFFIXES)}.")
+    part = _part(path)
+    writer = TableWriter(part, SUFFIXES[path.suffix])
+    try:
+        yield writer
+        writer.close()
+        if not writer.rows:
+            raise TableError("The table has no rows.")
+        part.replace(path)
+    finally:
+        writer.close()
+        part.unlink(missing_ok=True)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text file, all of it or nothing."""
+    part = _part(Path(path))
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _part(path: Path) -> Path:
+    if not path.parent.is_dir():
+        raise TableError(f"{path}: there is no folder {path.parent}.")
+    if path.is_dir():
+        raise TableError(f"{path} is a folder; name a file.")
+    return path.with_name(f".{path.name}.part")

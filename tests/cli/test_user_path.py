@@ -1,0 +1,193 @@
+"""A new user's path, in an empty folder, with the table that ships."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from unbag.cli import app
+
+SOURCE = Path(__file__).parents[2] / "src"
+COLUMNS = ["--bag", "report", "--count", "conversions", "--key", "event_id"]
+QUICK = ["--model", "ridge", "--model", "debiased_square", "--epochs", "8"]
+
+
+def call(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def good(*arguments):
+    result = call(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fitted") / "model"
+    good("fit", "example:conversions", *COLUMNS, *QUICK, "-o", folder)
+    return folder
+
+
+def test_the_whole_path_in_an_empty_folder(tmp_path):
+    """As a user types it: fit, predict, evaluate, report, each a process of its own."""
+    environment = os.environ | {"PYTHONPATH": str(SOURCE), "COLUMNS": "100"}
+
+    def unbag(*arguments):
+        command = [sys.executable, "-m", "unbag", *arguments]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    said = unbag("fit", "example:conversions", *COLUMNS, *QUICK, "-o", "model")
+    for words in ("4,584 rows in 300 bags", "device", "errs on", "Nothing speaks against"):
+        assert words in said
+    unbag("predict", "model", "example:conversions_next", "-o", "scores.parquet")
+    evaluated = json.loads(unbag("evaluate", "model", "example:conversions_next", "--json"))
+    assert evaluated["metrics"]["error"]["value"] < 0.3
+    unbag("report", "model", "-o", "report.html")
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"model", "scores.parquet", "report.html"}
+
+
+def test_the_model_folder_is_complete(model):
+    names = {path.name for path in model.iterdir()}
+    assert names == {
+        *("fit.json", "manifest.json", "model.json", "model.safetensors"),
+        *("report.html", "table.json"),
+    }
+    record = json.loads((model / "fit.json").read_text())
+    assert record["settings"]["bags"] == {"training": 180, "choosing": 60, "judging": 60}
+    assert {c["name"] for c in record["candidates"]} == {"ridge", "debiased_square"}
+
+
+@pytest.mark.parametrize("name", ["scores.csv", "scores.parquet"])
+def test_predictions_keep_keys_and_order(model, tmp_path, name):
+    good("predict", model, "example:conversions_next", "-o", tmp_path / name)
+    read = pacsv.read_csv if name.endswith("csv") else pq.read_table
+    scores = read(tmp_path / name)
+    assert scores.column_names == ["event_id", "report", "score", "prediction"]
+    ids = scores["event_id"].to_pylist()
+    assert ids == sorted(ids) and len(ids) == 1820
+    agree = [
+        (s > 0.5) == p
+        for s, p in zip(*(scores[c].to_pylist() for c in ("score", "prediction")), strict=True)
+    ]
+    assert all(agree)
+
+
+def test_predictions_of_chunks_are_those_of_the_whole(model, tmp_path):
+    rows = pacsv.read_csv(SOURCE / "unbag" / "datasets" / "examples" / "conversions_next.csv")
+    pq.write_table(rows, tmp_path / "whole.parquet")
+    good("predict", model, tmp_path / "whole.parquet", "-o", tmp_path / "a.parquet")
+    (tmp_path / "parts").mkdir()
+    pq.write_table(rows.slice(0, 1000), tmp_path / "parts" / "0.parquet", row_group_size=333)
+    pq.write_table(rows.slice(1000), tmp_path / "parts" / "1.parquet")
+    good("predict", model, tmp_path / "parts", "-o", tmp_path / "b.parquet")
+    whole, parts = (pq.read_table(tmp_path / f"{name}.parquet") for name in "ab")
+    assert whole.drop_columns("score").equals(parts.drop_columns("score"))
+    assert parts["score"].to_pylist() == pytest.approx(whole["score"].to_pylist(), abs=1e-12)
+
+
+def test_json_is_all_there_is_on_standard_output(model, tmp_path):
+    out = tmp_path / "s.csv"
+    answers = [
+        good("predict", model, "example:conversions_next", "-o", out, "--json"),
+        good("evaluate", model, "example:conversions_next", "--json"),
+        good("check", "example:conversions", *COLUMNS, "--json"),
+        good("report", model, "-o", tmp_path / "r.html", "--json"),
+    ]
+    predicted, evaluated, checked, reported = (json.loads(a.stdout) for a in answers)
+    assert predicted["rows"] == 1820
+    assert evaluated["n_bags"] == 120
+    assert checked["checks"]["plausible"] is True
+    assert reported["output"] == str(tmp_path / "r.html")
+
+
+def test_fit_answers_in_json_and_twice_the_same(tmp_path):
+    records = []
+    for name in ("a", "b"):
+        arguments = [*COLUMNS, *QUICK, "--json", "-o", tmp_path / name]
+        records.append(json.loads(good("fit", "example:conversions", *arguments).stdout))
+    assert records[0]["evaluation"] == records[1]["evaluation"]
+    weights = [(tmp_path / n / "model.safetensors").read_bytes() for n in ("a", "b")]
+    assert weights[0] == weights[1]
+
+
+def test_streamed_bags_give_a_model_as_good(tmp_path, model):
+    """One megabyte of memory: the rows go through files."""
+    arguments = [*COLUMNS, "--model", "ridge", "--json"]
+    rows = pacsv.read_csv(SOURCE / "unbag" / "datasets" / "examples" / "conversions.csv")
+    many = pa.concat_tables(
+        rows.set_column(rows.column_names.index("report"), "report", _suffixed(rows, i))
+        for i in range(4)
+    )
+    pq.write_table(many, tmp_path / "many.parquet")
+    found = []
+    for memory in (1, 1000):
+        folder = tmp_path / str(memory)
+        said = good(
+            "fit", tmp_path / "many.parquet", *arguments, "--memory", memory, "-o", folder
+        ).stdout
+        found.append(json.loads(said))
+    assert [record["settings"]["streamed"] for record in found] == [True, False]
+    errors = [record["evaluation"]["metrics"]["error"]["value"] for record in found]
+    assert errors[0] == pytest.approx(errors[1], abs=1e-6)
+
+
+def _suffixed(rows, number):
+    return pa.array([f"{value}-{number}" for value in rows["report"].to_pylist()])
+
+
+def test_a_model_is_replaced_only_on_request(model):
+    again = call("fit", "example:conversions", *COLUMNS, "-o", model)
+    assert again.exit_code == 1
+    assert "--overwrite" in again.stderr
+
+
+def test_a_folder_that_is_no_model_is_never_replaced(tmp_path):
+    (tmp_path / "precious.txt").write_text("x")
+    result = call("fit", "example:conversions", *COLUMNS, "--overwrite", "-o", tmp_path)
+    assert result.exit_code == 1
+    assert (tmp_path / "precious.txt").exists()
+
+
+def test_strict_checks_say_so_by_their_exit_code(tmp_path, rng):
+    x = rng.normal(size=2000)
+    group = x.argsort().argsort() // 20
+    rate = [(x[group == g] > 0).mean() for g in group]
+    pq.write_table(pa.table({"g": group, "rate": rate, "x": x}), tmp_path / "t.parquet")
+    result = call("check", tmp_path / "t.parquet", "--bag", "g", "--proportion", "rate", "--strict")
+    assert result.exit_code == 3
+    assert "upper" in result.output
+
+
+def test_several_classes_from_fit_to_predict(tmp_path, rng):
+    x = rng.normal(size=(1200, 2))
+    labels = (x @ [[1, 0, -1], [0, 1, -1]]).argmax(axis=1)
+    group = rng.permutation(1200) // 10
+    shares = {f"p{c}": [(labels[group == g] == c).mean() for g in group] for c in range(3)}
+    table = pa.table({"g": group, "a": x[:, 0], "b": x[:, 1], **shares})
+    pq.write_table(table, tmp_path / "t.parquet")
+    named = [word for name in shares for word in ("--proportion", name)]
+    place = tmp_path / "m"
+    good("fit", tmp_path / "t.parquet", "--bag", "g", *named, "--model", "ridge", "-o", place)
+    good("predict", place, tmp_path / "t.parquet", "-o", tmp_path / "s.parquet")
+    predicted = pq.read_table(tmp_path / "s.parquet")["prediction"].to_pylist()
+    assert sum(p == f"p{y}" for p, y in zip(predicted, labels, strict=True)) > 900
+    good("evaluate", place, tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "check", "report"])
+def test_help_has_examples_and_json(command):
+    text = good(command, "--help").output
+    assert "Examples" in text and f"unbag {command}" in text and "--json" in text

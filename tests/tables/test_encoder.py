@@ -1,0 +1,128 @@
+"""Columns become numbers as users expect, and the way back is plain JSON."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from unbag.errors import TableError
+from unbag.tables import TableEncoder
+
+
+def kinds(table, **options):
+    return {c.name: c.kind for c in TableEncoder.fit(pa.table(table), **options).columns}
+
+
+def test_types_are_found_in_text_as_in_typed_columns():
+    text = {
+        "n": ["1", "2.5", "-3e2", None],
+        "b": ["true", "no", "Yes", ""],
+        "d": ["2026-01-01", "2026-01-02 10:30", None, "2026-02-03T01:02:03Z"],
+        "c": ["x", "y", "x", "1"],
+    }
+    assert kinds(text) == {"n": "number", "b": "boolean", "d": "date", "c": "category"}
+    day = np.array(["2026-01-01", "2026-01-02"], "datetime64[D]")
+    typed = {
+        "n": [1, 2],
+        "b": [True, False],
+        "d": day,
+        "c": pa.array(["x", "y"]).dictionary_encode(),
+    }
+    assert kinds(typed) == {"n": "number", "b": "boolean", "d": "date", "c": "category"}
+
+
+def test_text_and_typed_columns_encode_alike():
+    typed = pa.table({"n": [1.0, 4.0, None], "b": [True, None, False], "c": ["x", "y", "x"]})
+    text = pa.table({"n": ["1", "4", ""], "b": ["true", "", "no"], "c": ["x", " y", "x "]})
+    encoder = TableEncoder.fit(typed)
+    np.testing.assert_array_equal(encoder.encode(typed), encoder.encode(text))
+
+
+def test_numbers_are_standardised_and_missing_ones_marked():
+    encoder = TableEncoder.fit(pa.table({"n": [1.0, 3.0, None]}))
+    assert encoder.features == ["n", "n missing"]
+    np.testing.assert_allclose(encoder.encode(pa.table({"n": [3.0, None]})), [[1, 0], [0, 1]])
+
+
+def test_an_unseen_category_has_no_feature():
+    encoder = TableEncoder.fit(pa.table({"c": ["x", "y", None]}))
+    expected = [[0, 0, 0], [0, 0, 1], [0, 1, 0]]
+    np.testing.assert_array_equal(encoder.encode(pa.table({"c": ["z", None, "y"]})), expected)
+
+
+def test_many_categories_are_hashed_and_unseen_ones_too():
+    values = [f"v{i % 40}" for i in range(200)]
+    encoder = TableEncoder.fit(pa.table({"c": values}), n_buckets=16)
+    assert encoder.columns[0].kind == "hash"
+    assert (encoder.encode(pa.table({"c": [*values, "unseen"]})).sum(axis=1) == 1).all()
+
+
+def test_identifiers_and_constants_are_left_out():
+    table = {"id": [f"e{i}" for i in range(60)], "one": [1] * 60, "x": np.arange(60) % 7}
+    assert kinds(table) == {"id": "identifier", "one": "constant", "x": "number"}
+
+
+def test_numbers_can_be_declared_categories():
+    assert kinds({"zip": [1, 2, 1, 3]}, categories=["zip"]) == {"zip": "category"}
+
+
+def test_dates_have_season_weekday_and_hour():
+    stamps = np.array(["2026-01-05T06:00", "2026-01-12T18:00"], "datetime64[m]")
+    encoder = TableEncoder.fit(pa.table({"t": stamps.astype("datetime64[us]")}))
+    first, second = encoder.encode(pa.table({"t": stamps.astype("datetime64[us]")}))
+    assert len(first) == 7
+    np.testing.assert_allclose(first[3:5], second[3:5], atol=0.5)  # a week and half a day apart
+    np.testing.assert_allclose(first[5:], -second[5:], atol=1e-5)  # opposite times of the day
+
+
+def test_it_survives_json():
+    table = pa.table({"n": [1.0, 2.0, None], "c": ["x", "y", "x"]})
+    encoder = TableEncoder.fit(table)
+    again = TableEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
+    np.testing.assert_array_equal(again.encode(table), encoder.encode(table))
+
+
+def test_moments_do_not_depend_on_the_chunks(rng):
+    from unbag.tables.sources import TableInMemory
+
+    table = pa.table({"n": rng.normal(5, 2, size=1000)})
+    whole = TableEncoder.fit(table).columns[0]
+    cut = TableEncoder.fit(TableInMemory(table, chunk_rows=7)).columns[0]
+    np.testing.assert_allclose([whole.mean, whole.scale], [cut.mean, cut.scale], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (["1", "2", "abc", "4"], "row 3, column 'n': 'abc' is no number, but 3 of 4"),
+        (["1", "1e999", "3"], "row 2, column 'n': the value is infinite"),
+        ([1.0, float("-inf")], "row 2, column 'n': the value is infinite"),
+        (["2026-01-01", "2026-13-01"], "row 2, column 'n': '2026-13-01' is no date"),
+        ([[1], [2]], "cannot be learned from"),
+    ],
+)
+def test_a_bad_value_is_named_by_row_and_column(values, message):
+    with pytest.raises(TableError, match=message):
+        TableEncoder.fit(pa.table({"n": values}))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (["many"], "'many' is no number"),
+        ([1e300], "too large"),
+        ([1e30], "too far"),
+        ([float("inf")], "infinite"),
+    ],
+)
+def test_a_bad_value_at_prediction_is_named(values, message):
+    encoder = TableEncoder.fit(pa.table({"n": [1.0, 2.0]}))
+    with pytest.raises(TableError, match=f"row 1, column 'n': .*{message}"):
+        encoder.encode(pa.table({"n": values}))
+
+
+def test_a_missing_column_is_named():
+    encoder = TableEncoder.fit(pa.table({"height": [1.0, 2.0]}))
+    with pytest.raises(TableError, match=r"no column 'height'.*Did you mean 'heigth'"):
+        encoder.encode(pa.table({"heigth": [1.0]}))

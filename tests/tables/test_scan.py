@@ -1,0 +1,109 @@
+"""Bags of a table: both shapes, any order of rows, and errors that say where."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pytest
+from examples import ROLES, make_table
+
+from unbag.bags import Bags
+from unbag.errors import TableError
+from unbag.tables import Roles, read_bags, scan_table
+from unbag.tables.sources import TableInMemory
+
+
+def test_a_table_gives_the_bags_of_its_arrays(rng):
+    table, _ = make_table(rng, sizes=rng.integers(2, 9, 20))
+    bags = read_bags(scan_table(TableInMemory(table, chunk_rows=13), ROLES))
+    y, ids = table["rate"].to_numpy(), table["group"].to_numpy()
+    wanted = Bags.from_arrays(bags.X, bags=ids, y=y)
+    order = np.argsort(wanted.ids)
+    np.testing.assert_array_equal(bags.sizes, wanted.sizes[order])
+    np.testing.assert_array_equal(bags.proportions, wanted.proportions[order])
+    np.testing.assert_array_equal(bags.mean(bags.X), wanted.mean(wanted.X)[order])
+
+
+def test_merging_groups_does_not_change_the_index(rng, monkeypatch):
+    table, _ = make_table(rng, n_bags=30)
+    whole = scan_table(table, ROLES).index
+    monkeypatch.setattr("unbag.tables.index.MERGE_ROWS", 40)
+    merged = scan_table(TableInMemory(table, chunk_rows=17), ROLES).index
+    assert merged.ids.equals(whole.ids)
+    np.testing.assert_array_equal(merged.sizes, whole.sizes)
+    np.testing.assert_array_equal(merged.proportions, whole.proportions)
+
+
+def test_counts_and_sizes_give_proportions():
+    table = {"g": ["a", "a", "b"], "n": [1, 1, 0], "k": [2, 2, 1], "x": [1, 2, 3]}
+    index = scan_table(pa.table(table), Roles("g", counts=("n",), size="k")).index
+    np.testing.assert_array_equal(index.proportions, [0.5, 0.0])
+
+
+def test_a_bag_table_gives_the_same_as_one_table(rng, tmp_path):
+    table, _ = make_table(rng)
+    keys = np.unique(table["group"].to_numpy())
+    rates = [table["rate"][list(table["group"].to_numpy()).index(k)].as_py() for k in keys]
+    pacsv.write_csv(pa.table({"group": keys[::-1], "rate": rates[::-1]}), tmp_path / "bags.csv")
+    apart = scan_table(table.drop_columns(["rate"]), ROLES, bag_table=tmp_path / "bags.csv").index
+    by_id = dict(zip(apart.ids.to_pylist(), apart.proportions, strict=True))
+    assert by_id == dict(zip(map(str, keys), rates, strict=True))
+
+
+def test_several_proportions_are_classes():
+    table = {"g": [0, 0, 1], "a": [0.5, 0.5, 1], "b": [0.5, 0.5, 0], "x": [1, 2, 3]}
+    index = scan_table(pa.table(table), Roles("g", proportions=("a", "b"))).index
+    assert index.task == "multiclass" and index.proportions.shape == (2, 2)
+
+
+GOOD = {"g": ["a", "a", "b"], "rate": [0.5, 0.5, 1.0], "x": [1.0, 2.0, 3.0]}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rate": [0.5, 0.4, 1.0]}, "row 1, column 'g', bag 'a': 'rate' is not the same"),
+        ({"rate": [0.5, 0.5, 1.5]}, "row 3, column 'g', bag 'b': 'rate' must lie between 0 and 1"),
+        ({"rate": [0.5, 0.5, None]}, "row 3, column 'rate': the value is missing"),
+        ({"g": ["a", None, "b"]}, "row 2, column 'g': the row names no bag"),
+        ({"g": ["a", "a", "a"], "rate": [0.5] * 3}, "all rows are of one bag"),
+        ({"x": [1.0, 1.0, 1.0]}, "x: not used: always the same"),
+        ({"rate": ["1", "1", "x"]}, "row 3, column 'rate': 'x' is no number"),
+    ],
+)
+def test_a_bad_bag_is_named(change, message):
+    with pytest.raises(TableError, match=message):
+        scan_table(pa.table(GOOD | change), Roles("g", proportions=("rate",)))
+
+
+@pytest.mark.parametrize(
+    ("columns", "roles", "message"),
+    [
+        ({"n": [3, 3, 0]}, Roles("g", counts=("n",)), "must lie between 0 and the number of rows"),
+        ({"n": [0.5, 0.5, 0]}, Roles("g", counts=("n",)), "whole number"),
+        ({"k": [3, 3, 1]}, Roles("g", ("rate",), size="k"), "'k' is not the number of rows"),
+        ({"s": [-1, -1, 0]}, Roles("g", ("rate",), noise="s"), "must not be negative"),
+        ({}, Roles("g", ("ratio",)), "no column 'ratio'.*Did you mean 'rate'"),
+    ],
+)
+def test_bad_columns_of_bags_are_named(columns, roles, message):
+    with pytest.raises(TableError, match=message):
+        scan_table(pa.table(GOOD | columns), roles)
+
+
+@pytest.mark.parametrize(
+    ("bags", "message"),
+    [
+        ({"g": ["a"], "rate": [0.5]}, "bag 'b': the bag is not in the bag table"),
+        ({"g": ["a", "b", "c"], "rate": [0.5, 1, 1]}, "bag 'c': the bag has no instances"),
+        ({"g": ["a", "b", "b"], "rate": [0.5, 1, 1]}, "bag 'b': the bag comes more than once"),
+    ],
+)
+def test_bag_tables_must_match_the_instances(bags, message):
+    instances = pa.table({"g": GOOD["g"], "x": GOOD["x"]})
+    with pytest.raises(TableError, match=message):
+        scan_table(instances, Roles("g", ("rate",)), bag_table=pa.table(bags))
+
+
+def test_a_column_has_one_meaning():
+    with pytest.raises(TableError, match="two meanings"):
+        Roles("g", ("rate",), keys=("rate",))
