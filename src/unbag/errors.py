@@ -9,6 +9,7 @@ __all__ = [
     "ConditionWarning",
     "DatasetError",
     "MissingDataError",
+    "MissingExtraError",
     "SplitBagsWarning",
     "StackingWarning",
     "StoreError",
@@ -32,6 +33,10 @@ class DatasetError(UnbagError, ValueError):
 
 class MissingDataError(DatasetError, FileNotFoundError):
     """A file of a data set is not on this machine: the message says how to get it."""
+
+
+class MissingExtraError(UnbagError, ImportError):
+    """An optional dependency is not installed: the message names the extra that brings it."""
 
 
 class StoreError(UnbagError, RuntimeError):

@@ -18,7 +18,7 @@ from unbag.estimators.saving import ModelFolderError, read_folder, write_folder
 from unbag.models import ModelBuilder, get_model
 from unbag.rules import Rule, get_rule
 
-__all__ = ["BagClassifier"]
+__all__ = ["BagClassifier", "draw_seed"]
 
 Array = NDArray[Any]
 
@@ -124,7 +124,7 @@ class BagClassifier(BagEstimator):
             Known variance of zero-mean noise in the proportions.
         """
         data = self._read(X, y, bags, noise_variance)
-        trial = Trial(get_rule(self.rule), self.learning_rate, _draw_seed(self.random_state))
+        trial = Trial(get_rule(self.rule), self.learning_rate, draw_seed(self.random_state))
         train_bags, monitors = data, []
         if self.validation_share:
             train_bags, aside = split_bags(data, share=self.validation_share, seed=trial.seed)
@@ -229,7 +229,7 @@ def _read_result(
     )
 
 
-def _draw_seed(random_state: Any) -> int:
+def draw_seed(random_state: Any) -> int:
     """Turn scikit-learn's `random_state` into one number; an integer stays what it is."""
     if isinstance(random_state, (int, np.integer)):
         return int(random_state)
