@@ -16,6 +16,7 @@ __all__ = [
     "StoreWarning",
     "UnbagError",
     "UnbagWarning",
+    "WorkerError",
 ]
 
 
@@ -41,6 +42,10 @@ class MissingExtraError(UnbagError, ImportError):
 
 class StoreError(UnbagError, RuntimeError):
     """Rows of an experiment cannot be read or written."""
+
+
+class WorkerError(UnbagError, RuntimeError):
+    """Work on other processes or machines failed there, or was lost too often."""
 
 
 class ConditionError(UnbagError, ValueError):

@@ -34,7 +34,7 @@ class BagGradients:
     Notes
     -----
     The curvature is the diagonal of the Gauss-Newton matrix, and never quite zero. Bag mates share
-    a residual, so the matrix has large entries off the diagonal too; but the centring by :math:`\bar r` takes out
+    a residual, so the matrix has large entries off the diagonal too; but the centring takes out
     what the instances of a leaf have in common, and for random bags the curvature along any leaf
     is the sum of the diagonal, up to 1/n. So the step of a leaf needs no correction.
 
