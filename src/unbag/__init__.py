@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from unbag import exact, rules, theory
     from unbag.bags import BagBatch, BagKFold, Bags, BagTarget, make_bags, split_bags
-    from unbag.estimators import BagClassifier, BagRidgeClassifier
+    from unbag.estimators import BagBoostingClassifier, BagClassifier, BagRidgeClassifier
     from unbag.evaluation import check_bags, compare_models, evaluate, privacy_noise
     from unbag.theory import plan_bags
 
 __version__ = "0.1.0"
 __all__ = [
     "BagBatch",
+    "BagBoostingClassifier",
     "BagClassifier",
     "BagKFold",
     "BagRidgeClassifier",
@@ -37,7 +38,7 @@ __all__ = [
 _HOMES = {
     "unbag": ("exact", "rules", "theory"),
     "unbag.bags": ("BagBatch", "BagKFold", "BagTarget", "Bags", "make_bags", "split_bags"),
-    "unbag.estimators": ("BagClassifier", "BagRidgeClassifier"),
+    "unbag.estimators": ("BagBoostingClassifier", "BagClassifier", "BagRidgeClassifier"),
     "unbag.evaluation": ("check_bags", "compare_models", "evaluate", "privacy_noise"),
     "unbag.theory": ("plan_bags",),
 }

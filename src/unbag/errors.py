@@ -9,6 +9,7 @@ __all__ = [
     "ConditionWarning",
     "DatasetError",
     "MissingDataError",
+    "MissingExtraError",
     "SplitBagsWarning",
     "StackingWarning",
     "StoreError",
@@ -16,6 +17,7 @@ __all__ = [
     "TableError",
     "UnbagError",
     "UnbagWarning",
+    "WorkerError",
 ]
 
 
@@ -39,8 +41,16 @@ class TableError(UnbagError, ValueError):
     """A table cannot be read or used: the message names the file, the row and the column."""
 
 
+class MissingExtraError(UnbagError, ImportError):
+    """An optional dependency is not installed: the message names the extra that brings it."""
+
+
 class StoreError(UnbagError, RuntimeError):
     """Rows of an experiment cannot be read or written."""
+
+
+class WorkerError(UnbagError, RuntimeError):
+    """Work on other processes or machines failed there, or was lost too often."""
 
 
 class ConditionError(UnbagError, ValueError):

@@ -54,6 +54,16 @@ class BagBatch:
         """Number of bags in the batch."""
         return self.targets.shape[-2]
 
+    @property
+    def n_bags_in_all(self) -> int:
+        """Number of bags that `total` runs over; more than `n_bags` if others hold some of them."""
+        return self.n_bags
+
+    @cached_property
+    def largest_size(self) -> int:
+        """Instances in the largest of those bags."""
+        return self.sizes if isinstance(self.sizes, int) else int(self.sizes.max())
+
     @cached_property
     def n_instances(self) -> int:
         """Number of instances in the batch."""
@@ -147,7 +157,7 @@ class BagBatch:
 
     def average(self, values: Tensor) -> Tensor:
         """Average per-bag values over the batch's bags and sum the outputs: shape (...)."""
-        return self.total(values).div(self.n_bags).sum(dim=(-1, -2))
+        return self.total(values).div(self.n_bags_in_all).sum(dim=(-1, -2))
 
     def largest(self, values: Tensor) -> Tensor:
         """Largest per-instance value of each bag: (..., n_instances, n) to (..., n_bags, n)."""

@@ -23,7 +23,7 @@ from unbag.errors import StackingWarning
 from unbag.models import ModelBuilder, get_model
 from unbag.randomness import derive_seed
 
-__all__ = ["train"]
+__all__ = ["run_epoch", "train"]
 
 
 def train(
@@ -110,7 +110,7 @@ def _run(stacks: list[Stack], monitors: Sequence[Monitor], max_epochs: int, tick
         with torch.random.fork_rng():
             torch.manual_seed(derive_seed(stacks[0].trials[0].seed, "training"))
             for epoch in range(max_epochs):
-                _epoch(stacks, monitors, epoch)
+                run_epoch(stacks, monitors, epoch)
                 tick(stacks[0].record.summary())
                 if all(stack.record.finished for stack in stacks):
                     break
@@ -121,14 +121,14 @@ def _run(stacks: list[Stack], monitors: Sequence[Monitor], max_epochs: int, tick
     return False
 
 
-def _epoch(stacks: list[Stack], monitors: Sequence[Monitor], epoch: int) -> None:
+def run_epoch(stacks: list[Stack], monitors: Sequence[Monitor], epoch: int) -> None:
     """One epoch of every stack, step by step in turn, so that a GPU overlaps them.
 
     In the first epoch steps are captured, which must not be overlapped.
     """
     if epoch == 0 and len(stacks) > 1:
         for stack in stacks:
-            _epoch([stack], monitors, epoch)
+            run_epoch([stack], monitors, epoch)
             torch.cuda.synchronize()
         return
     for stack in stacks:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -12,17 +12,17 @@ from torch import Tensor, nn
 
 from unbag.bags import Bags
 from unbag.engine.adam import StackedAdam
-from unbag.engine.batches import TrialData, as_inputs, cut_stack
+from unbag.engine.batches import Batch, TrialData, as_inputs, cut_stack
 from unbag.engine.learner import Learner, SingleLearner, StackedLearner
 from unbag.engine.monitor import Monitor, measure_all
 from unbag.engine.record import Record
 from unbag.engine.settings import Settings
 from unbag.engine.step import GraphedStep, Step
 from unbag.engine.trial import Trial, TrialResult
-from unbag.models import ModelBuilder, Standardize
+from unbag.models import ModelBuilder, Moments, Standardize, join_moments, moments_of
 from unbag.randomness import derive_seed
 
-__all__ = ["Stack", "seeded_model"]
+__all__ = ["Stack", "instance_moments", "seeded_model"]
 
 
 class Stack:
@@ -38,7 +38,7 @@ class Stack:
     ) -> None:
         self.trials, self.data, self.settings, self.device = trials, data, settings, X.device
         self.input_shape = tuple(X.shape[1:])
-        models = [seeded_model(build, t, d.bags, X) for t, d in zip(trials, data, strict=True)]
+        models = [self._model(build, t, d.bags, X) for t, d in zip(trials, data, strict=True)]
         self.learner = self._learner(models)
         rates = torch.tensor([t.learning_rate for t in trials], device=X.device)
         self.optimizer = StackedAdam(
@@ -47,21 +47,26 @@ class Stack:
         prior = torch.tensor(
             np.array([d.prior for d in data]), dtype=torch.float32, device=X.device
         )
-        self.batches = cut_stack(data, X.device)
-        task = data[0].bags.task
-        step = Step(
-            self.learner,
-            self.optimizer,
-            trials,
-            X,
-            prior,
-            task=task,
-            precision=settings.precision,
-        )
-        on_gpu = X.device.type == "cuda"
-        self.step = GraphedStep(step) if on_gpu else step
-        self.stream = torch.cuda.Stream() if on_gpu else None
+        self.batches = self._cut(data)
+        self.step = self._step(X, prior)
+        self.stream = torch.cuda.Stream() if X.device.type == "cuda" else None
         self.record = Record(self.learner, settings.criterion, settings.patience)
+
+    def _model(self, build: ModelBuilder, trial: Trial, bags: Bags, X: Tensor) -> nn.Module:
+        return seeded_model(build, trial, bags, X)
+
+    def _cut(self, data: Sequence[TrialData]) -> list[Batch]:
+        return cut_stack(data, self.device)
+
+    def _step(self, X: Tensor, prior: Tensor) -> Step | GraphedStep:
+        step = Step(self.learner, self.optimizer, self.trials, X, prior, **self._step_options())
+        return GraphedStep(step) if X.device.type == "cuda" else step
+
+    def _step_options(self) -> dict[str, Any]:
+        return {"task": self.data[0].bags.task, "precision": self.settings.precision}
+
+    def _measure(self, monitors: Sequence[Monitor]) -> dict[str, Tensor]:
+        return measure_all(monitors, self.learner)
 
     def _learner(self, models: list[nn.Module]) -> Learner:
         if len(models) > 1:
@@ -76,7 +81,7 @@ class Stack:
         """Set the learning rate, draw batches if asked to, and start adding up the loss."""
         self.optimizer.scale_rates(self.settings.rate_factor(epoch))
         if self.settings.redraw and epoch > 0:
-            self.batches = cut_stack([d.redrawn(epoch) for d in self.data], self.device)
+            self.batches = self._cut([d.redrawn(epoch) for d in self.data])
         self.learner.train(True)
         self.step.loss_sum.zero_()
 
@@ -84,26 +89,32 @@ class Stack:
         """Measure and record the epoch."""
         self.learner.train(False)
         values = {"loss": self.step.loss_sum / len(self.batches)}
-        self.record.add(values | measure_all(monitors, self.learner))
+        self.record.add(values | self._measure(monitors))
 
     def results(self) -> list[TrialResult]:
         """One result a trial, as it is now."""
         return self.record.results(self.trials, self.input_shape)
 
 
-def seeded_model(build: ModelBuilder, trial: Trial, bags: Bags, X: Tensor) -> nn.Module:
-    """Build a model whose initial weights follow from the trial's seed alone."""
+def seeded_model(
+    build: ModelBuilder, trial: Trial, bags: Bags, X: Tensor, *, moments: Moments | None = None
+) -> nn.Module:
+    """Build a model whose initial weights follow from the trial's seed alone.
+
+    A layer that standardises takes `moments`, by default those of the bags' instances.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(trial.seed, "weights"))
         model = build(tuple(X.shape[1:]), bags.n_outputs)
     for module in model.modules():
         if isinstance(module, Standardize):
-            module.adapt(_chunks(X, bags))
+            module.set(moments or instance_moments(X, bags.rows))
     return model.to(X.device)
 
 
-def _chunks(X: Tensor, bags: Bags, size: int = 10_000) -> Iterator[Tensor]:
-    """Training instances, some at a time, so that no second copy of them exists."""
-    for start in range(0, bags.n_instances, size):
-        rows = torch.as_tensor(bags.rows[start : start + size], device=X.device)
-        yield as_inputs(X[rows])
+def instance_moments(X: Tensor, rows: Any, *, chunk: int = 10_000) -> Moments:
+    """Moments of these rows, some at a time, so that no second copy of them exists."""
+    return join_moments(
+        moments_of(as_inputs(X[torch.as_tensor(rows[start : start + chunk], device=X.device)]))
+        for start in range(0, len(rows), chunk)
+    )

@@ -62,9 +62,13 @@ class Step:
             logits = self.learner.logits(x)
         losses = self.losses(logits.float(), batch)
         gradients = torch.autograd.grad(losses.sum(), self.learner.parameters)
-        self.optimizer.step(gradients)
+        self.optimizer.step(self._joined(gradients))
         self.learner.advance()
         self.loss_sum += losses.detach()
+
+    def _joined(self, gradients: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """What to step along; workers that share a batch put their parts together here."""
+        return gradients
 
     def losses(self, logits: Tensor, batch: Batch) -> Tensor:
         """Loss of every trial by its own rule."""

@@ -19,7 +19,7 @@ from unbag.evaluation.risk import RiskEstimate, estimate_risk
 from unbag.models import ModelBuilder, get_model
 from unbag.rules import Rule, get_rule
 
-__all__ = ["BagClassifier"]
+__all__ = ["BagClassifier", "draw_seed"]
 
 Array = NDArray[Any]
 
@@ -83,6 +83,8 @@ class BagClassifier(BagEstimator):
     True
     """
 
+    risk_: RiskEstimate | None
+
     def __init__(
         self,
         rule: str | Rule = "debiased_square",
@@ -143,7 +145,7 @@ class BagClassifier(BagEstimator):
         return self
 
     def _train(self, data: Bags) -> BagClassifier:
-        trial = Trial(get_rule(self.rule), self.learning_rate, _draw_seed(self.random_state))
+        trial = Trial(get_rule(self.rule), self.learning_rate, draw_seed(self.random_state))
         kept, choosing, measuring = self._set_aside(data, trial.seed)
         monitors = [] if choosing is None else [held_out_risk(choosing, criterion=self.criterion)]
         settings = self._settings(choose_epoch=self.patience is not None)
@@ -264,7 +266,7 @@ def _read_result(
     )
 
 
-def _draw_seed(random_state: Any) -> int:
+def draw_seed(random_state: Any) -> int:
     """Turn scikit-learn's `random_state` into one number; an integer stays what it is."""
     if isinstance(random_state, (int, np.integer)):
         return int(random_state)

@@ -40,16 +40,27 @@ class KeyedDropout(nn.Module):
     def __init__(self, rate: float) -> None:
         super().__init__()
         self.rate = rate
+        # Where the instances stand in the whole batch, if these are not all of it.
+        self.slots: Tensor | None = None
         self.register_buffer(KEY_SUFFIX, torch.randint(2**31 - 1, (), dtype=torch.int32))
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the mask that belongs to the current key."""
         if not self.training or self.rate == 0:
             return x
-        position = torch.arange(x.numel(), device=x.device, dtype=torch.int32).view(x.shape)
+        position = _positions(x, self.slots)
         threshold = int((self.rate - 0.5) * 2**32)  # hashes are uniform on all signed numbers
         keep = _hash(position + self.dropout_key) >= threshold
         return x * keep * (1 / (1 - self.rate))
+
+
+def _positions(x: Tensor, slots: Tensor | None) -> Tensor:
+    """Number of each element in the whole batch."""
+    if slots is None:
+        return torch.arange(x.numel(), device=x.device, dtype=torch.int32).view(x.shape)
+    width = x.shape[1:].numel()
+    within = torch.arange(width, device=x.device, dtype=torch.int32)
+    return (slots.to(torch.int32).unsqueeze(1) * width + within).view(x.shape)
 
 
 def _hash(mixed: Tensor) -> Tensor:

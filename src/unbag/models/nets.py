@@ -12,9 +12,44 @@ from torch import Tensor, nn
 from unbag.models.dropout import KeyedDropout
 from unbag.models.first_convolution import FirstConvolution
 
-__all__ = ["MODELS", "ModelBuilder", "Standardize", "get_model"]
+__all__ = [
+    "MODELS",
+    "ModelBuilder",
+    "Moments",
+    "Standardize",
+    "get_model",
+    "join_moments",
+    "moments_of",
+]
 
 ModelBuilder = Callable[[tuple[int, ...], int], nn.Module]
+Moments = tuple[int, Tensor, Tensor]
+"""Number of instances, mean of each feature, and sum of squares about it."""
+
+
+def moments_of(chunk: Tensor) -> Moments:
+    """Moments of some instances."""
+    variance, mean = torch.var_mean(chunk.flatten(1).cpu(), dim=0, correction=0)
+    return len(chunk), mean, variance * len(chunk)
+
+
+def join_moments(parts: Iterable[Moments]) -> Moments:
+    """Moments of all instances from those of parts (Chan's update).
+
+    Examples
+    --------
+    >>> parts = [moments_of(torch.tensor(p)) for p in ([[1.0], [3.0]], [[5.0]])]
+    >>> join_moments(parts)
+    (3, tensor([3.]), tensor([8.]))
+    """
+    first, *others = parts
+    count, mean, spread = first
+    for size, part_mean, part_spread in others:
+        total, gap = count + size, part_mean - mean
+        spread = spread + part_spread + gap.square() * (count * size / total)
+        mean = mean + gap * (size / total)
+        count = total
+    return count, mean, spread
 
 
 class Standardize(nn.Module):
@@ -37,15 +72,12 @@ class Standardize(nn.Module):
         self.register_buffer("scale", torch.ones(n_features))
 
     def adapt(self, chunks: Iterable[Tensor]) -> None:
-        """Take mean and deviation from the training instances; a constant feature keeps scale 1."""
-        count, mean, spread = 0, torch.zeros_like(self.mean), torch.zeros_like(self.mean)
-        for chunk in chunks:
-            # Chan's update: join the moments of what was seen with those of the chunk.
-            variance, chunk_mean = torch.var_mean(chunk.flatten(1).cpu(), dim=0, correction=0)
-            total, gap = count + len(chunk), chunk_mean - mean
-            spread += variance * len(chunk) + gap.square() * (count * len(chunk) / total)
-            mean += gap * (len(chunk) / total)
-            count = total
+        """Take mean and deviation from the training instances."""
+        self.set(join_moments(moments_of(chunk) for chunk in chunks))
+
+    def set(self, moments: Moments) -> None:
+        """Take mean and deviation from moments; a constant feature keeps scale 1."""
+        count, mean, spread = moments
         deviation = (spread / count).sqrt()
         self.mean.copy_(mean)
         self.scale.copy_(torch.where(deviation > 1e-6 * mean.abs(), deviation, 1.0))

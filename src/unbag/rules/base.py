@@ -86,8 +86,9 @@ class Rule(ABC):
         """Raise unless the rule is defined on this batch."""
         if batch.task not in self.tasks:
             raise ValueError(f"{self.name} has no {batch.task} form; it serves {self.tasks}.")
-        if batch.n_bags < self.min_bags:
+        if batch.n_bags_in_all < self.min_bags:
             raise ValueError(
-                f"{self.name} needs at least {self.min_bags} bags in a batch, got {batch.n_bags}. "
+                f"{self.name} needs at least {self.min_bags} bags in a batch, "
+                f"got {batch.n_bags_in_all}. "
                 "Raise `bags_per_batch`, or use 'proportion_square'."
             )

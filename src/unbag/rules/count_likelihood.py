@@ -80,8 +80,8 @@ class CountLikelihood(Rule):
         )
         safe = torch.where(inside, counts, sizes / 2)
         tilt = _tilt_to_mean(outputs.detach(), safe, batch)
-        largest = int(batch.bag_sizes.max()) if not isinstance(batch.sizes, int) else batch.sizes
-        law = _exact_log_mass if largest <= self.exact_up_to else _gaussian_log_mass
+        exact = batch.largest_size <= self.exact_up_to
+        law = _exact_log_mass if exact else _gaussian_log_mass
         return torch.where(inside, law(outputs, safe, tilt, batch), extreme)
 
 
@@ -128,8 +128,7 @@ def _exact_log_mass(outputs: Tensor, counts: Tensor, tilt: Tensor, batch: BagBat
     The number of frequencies is odd, so that none is pi, where a score of one half gives zero.
     The second half of them are conjugates of the first.
     """
-    largest = int(batch.bag_sizes.max()) if not isinstance(batch.sizes, int) else batch.sizes
-    half = (largest + 1) // 2
+    half = (batch.largest_size + 1) // 2
     n_frequencies = 2 * half + 1
     angles = torch.arange(1, half + 1, device=outputs.device, dtype=outputs.dtype)
     angles = angles * (2 * math.pi / n_frequencies)

@@ -114,7 +114,7 @@ class DebiasedSquare(Rule):
             mean_score = mean_residual + _size_weighted_mean(batch.targets, batch)
             moved = self._moved_average(mean_score, state)
             mean_residual, state = moved - batch.label_prior, moved.detach()
-        excess = batch.total(batch.bag_sizes - 1) / batch.n_bags
+        excess = batch.total(batch.bag_sizes - 1) / batch.n_bags_in_all
         return square - (excess * mean_residual.square()).sum(dim=(-1, -2)), state
 
     def _moved_average(self, mean_score: Tensor, state: Tensor | None) -> Tensor:
@@ -127,7 +127,7 @@ def pairwise_risk(residuals: Tensor, batch: BagBatch) -> Tensor:
     """Estimate the mean instance square loss from residuals (..., n_bags, n_outputs)."""
     sizes, n_instances = batch.bag_sizes, batch.total(batch.bag_sizes)
     mean = _size_weighted_mean(residuals, batch)
-    variance = batch.total(sizes * (residuals - mean).square()) / (batch.n_bags - 1)
+    variance = batch.total(sizes * (residuals - mean).square()) / (batch.n_bags_in_all - 1)
     risk = mean.square() + (1 - 1 / n_instances) * variance
     if batch.noise_variance is not None:
         risk = risk - _share_of_noise(batch)
@@ -139,7 +139,7 @@ def _share_of_noise(batch: BagBatch) -> Tensor:
     sizes, n_instances = batch.bag_sizes, batch.total(batch.bag_sizes)
     in_mean = batch.total(sizes.square() * batch.noise) / n_instances.square()
     in_spread = batch.total(sizes * (1 - sizes / n_instances) * batch.noise)
-    return in_mean + (1 - 1 / n_instances) * in_spread / (batch.n_bags - 1)
+    return in_mean + (1 - 1 / n_instances) * in_spread / (batch.n_bags_in_all - 1)
 
 
 def _size_weighted_mean(values: Tensor, batch: BagBatch) -> Tensor:

@@ -139,6 +139,8 @@ def _label_weights(batch: BagBatch) -> Tensor:
 
 def _split_for_prior(logits: Tensor, batch: BagBatch) -> tuple[Tensor, BagBatch]:
     """Spend the first half of the bags on the prior and keep the rest."""
+    if batch.n_bags_in_all != batch.n_bags:
+        raise ValueError("prior='split' needs the batch's prior when bags are on many workers.")
     half = batch.n_bags // 2
     axis = -1 if batch.task == "binary" else -2
     sizes = batch.sizes if isinstance(batch.sizes, int) else batch.sizes.narrow(0, 0, half)

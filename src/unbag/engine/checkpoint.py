@@ -1,0 +1,117 @@
+"""The state of a training after an epoch, on disk: whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from unbag.bags import Bags
+from unbag.engine.stack import Stack
+from unbag.engine.trial import Trial
+from unbag.errors import StoreError
+
+__all__ = ["Checkpoints"]
+
+FORMAT = 1
+
+
+class Checkpoints:
+    """A folder of one training's states, of which the last is kept.
+
+    Each is a folder ``epoch-000012`` of tensors and a description, written under another name
+    first. All workers read; the first writes.
+
+    Parameters
+    ----------
+    folder : path
+    trial : Trial
+    table : Bags
+        Sizes and proportions of all bags: a state of other bags is refused.
+    """
+
+    def __init__(self, folder: str | Path, trial: Trial, table: Bags) -> None:
+        self.folder = Path(folder)
+        sums = [float(np.dot(np.arange(1, table.n_bags + 1), table.sizes))]
+        sums.append(float(table.proportions.sum()))
+        self.about = {"format": FORMAT, "trial": repr(trial), "n_bags": table.n_bags, "sums": sums}
+
+    def save(self, stack: Stack, epoch: int) -> None:
+        """Write the state after an epoch, then remove older ones."""
+        if dist.get_rank() != 0:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        temporary = self.folder / "epoch.part"
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir()
+        tensors = {n: t.detach().cpu().contiguous() for n, t in state_of(stack).items()}
+        save_file(tensors, temporary / "state.safetensors")
+        text = json.dumps(self.about | {"epoch": epoch}, indent=2, sort_keys=True)
+        (temporary / "state.json").write_text(text + "\n", encoding="utf-8")
+        temporary.rename(self.folder / f"epoch-{epoch:06d}")
+        for old in self._epochs()[:-1]:
+            shutil.rmtree(self.folder / f"epoch-{old:06d}")
+
+    def restore(self, stack: Stack) -> int:
+        """Put the last saved state into a fresh stack; the number of epochs it holds."""
+        # The first worker decides, because another may look at a folder that is just changing.
+        newest = [max(self._epochs(), default=-1)]
+        dist.broadcast_object_list(newest, 0)
+        if newest[0] < 0:
+            return 0
+        folder = self.folder / f"epoch-{newest[0]:06d}"
+        found = json.loads((folder / "state.json").read_text(encoding="utf-8"))
+        if found != self.about | {"epoch": newest[0]}:
+            raise StoreError(
+                f"{folder} is the state of another training: it holds {found}, wanted "
+                f"{self.about}. Name another folder, or remove this one."
+            )
+        put_state(stack, load_file(folder / "state.safetensors"))
+        dist.barrier()  # nobody removes the folder before all have read it
+        return newest[0] + 1
+
+    def _epochs(self) -> list[int]:
+        return sorted(int(path.name[6:]) for path in self.folder.glob("epoch-*"))
+
+
+def state_of(stack: Stack) -> dict[str, Tensor]:
+    """Everything that the next epoch depends on, by name."""
+    optimizer, record, step = stack.optimizer, stack.record, stack.step
+    state = _numbered("parameter", stack.learner.parameters)
+    state |= _numbered("key", stack.learner.keys)  # type: ignore[attr-defined]
+    state |= _numbered("first", optimizer.first) | _numbered("second", optimizer.second)
+    state |= _numbered("decay", optimizer.decays) | _numbered("rule", step.states)  # type: ignore[union-attr]
+    state |= _numbered("kept", record.weights)
+    state |= {f"record.{n}": getattr(record, n) for n in _RECORD}
+    names = record.epochs[0] if record.epochs else {}
+    return state | {
+        f"history.{name}": torch.stack([epoch[name] for epoch in record.epochs]) for name in names
+    }
+
+
+_RECORD = ("best", "best_epoch", "last_epoch", "running")
+
+
+@torch.no_grad()
+def put_state(stack: Stack, saved: Mapping[str, Tensor]) -> None:
+    """Copy saved tensors into those of a stack, in place."""
+    for name, tensor in state_of(stack).items():
+        tensor.copy_(saved[name])
+    history = {n.removeprefix("history."): t for n, t in saved.items() if n.startswith("history.")}
+    device = stack.record.best.device
+    n_epochs = len(history["loss"])
+    stack.record.epochs = [
+        {name: values[i].to(device) for name, values in history.items()} for i in range(n_epochs)
+    ]
+
+
+def _numbered(name: str, tensors: list[Any]) -> dict[str, Tensor]:
+    return {f"{name}.{number}": tensor for number, tensor in enumerate(tensors)}

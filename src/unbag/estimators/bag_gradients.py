@@ -1,0 +1,106 @@
+"""Gradient and curvature of the debiased square loss over all bags, for boosting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_softmax, logit, softmax
+
+from unbag.bags import Bags, Task
+
+__all__ = ["BagGradients", "initial_scores", "scores_of_raw"]
+
+Array = NDArray[Any]
+# LightGBM tells an empty leaf by its curvature, which therefore must not vanish. This is the
+# squared slope of the logistic function at a score of 0.99.
+SMALLEST = 1e-4
+
+
+class BagGradients:
+    r"""The loss that couples the instances of a bag, as boosting wants it.
+
+    With residuals :math:`r_i`, weights :math:`w_i` (the sizes :math:`k_i` of exact bags),
+    :math:`W = \sum w_i` and :math:`\bar r = \sum w_i r_i / W`, the loss is
+    :math:`N (\bar r^2 + c \sum w_i (r_i - \bar r)^2)` with :math:`c = (1 - 1/N)/(n - 1)`: the
+    pairwise debiased loss, times the number of instances :math:`N`.
+
+    Parameters
+    ----------
+    data : Bags
+        With the instances of the first bag first.
+
+    Notes
+    -----
+    The curvature is the diagonal of the Gauss-Newton matrix, and never quite zero. Bag mates share
+    a residual, so the matrix has large entries off the diagonal too; but the centring takes out
+    what the instances of a leaf have in common, and for random bags the curvature along any leaf
+    is the sum of the diagonal, up to 1/n. So the step of a leaf needs no correction.
+
+    Noise of known variance adds a constant to the loss. It enters through the weights, which are
+    the inverse variances of the residuals up to a factor, as for `BagRidgeClassifier`.
+    """
+
+    def __init__(self, data: Bags) -> None:
+        self.task: Task = data.task
+        self.sizes = data.sizes.astype(float)
+        self.starts = data.starts
+        self.targets = data.proportions.reshape(data.n_bags, -1)
+        noise = np.zeros(data.n_bags) if data.noise_variance is None else data.noise_variance
+        self.weights = self.sizes / (1 + 4 * self.sizes * noise)
+        self.spread_weight = (1 - 1 / data.n_instances) / (data.n_bags - 1)
+        self.score_curvature = self._score_curvature()
+
+    def __call__(self, raw: Array) -> tuple[Array, Array]:
+        """Gradient and curvature at raw scores (n_instances, n_outputs), of the same shape."""
+        scores = scores_of_raw(raw, self.task)
+        per_bag = len(raw) * self._residual_gradient(scores) / self.sizes[:, None]
+        slopes, squared_slopes = self._through_link(self._spread(per_bag), scores)
+        curvature = self._spread(self.score_curvature)[:, None]
+        return slopes, curvature * np.maximum(squared_slopes, SMALLEST)
+
+    @property
+    def smallest_curvature(self) -> float:
+        """No instance's curvature is below this."""
+        return SMALLEST * float(self.score_curvature.min())
+
+    def residuals(self, scores: Array) -> Array:
+        """Mean score minus proportion, shape (n_bags, n_outputs)."""
+        return np.add.reduceat(scores, self.starts) / self.sizes[:, None] - self.targets
+
+    def _residual_gradient(self, scores: Array) -> Array:
+        residuals = self.residuals(scores)
+        mean = np.average(residuals, axis=0, weights=self.weights)
+        inner = mean / self.weights.sum() + self.spread_weight * (residuals - mean)
+        return 2 * self.weights[:, None] * inner
+
+    def _score_curvature(self) -> Array:
+        """Second derivative of the loss by one score of each bag."""
+        share = self.weights / self.weights.sum()
+        by_residual = 2 * (share**2 + self.spread_weight * self.weights * (1 - share))
+        return self.sizes.sum() * by_residual / self.sizes**2
+
+    def _through_link(self, outer: Array, scores: Array) -> tuple[Array, Array]:
+        """Gradient with respect to raw scores, and the squared norm of the link's derivative."""
+        if self.task != "multiclass":
+            slope = scores * (1 - scores)
+            return outer * slope, slope**2
+        inner = (outer * scores).sum(axis=1, keepdims=True)
+        norms = 1 - 2 * scores + (scores**2).sum(axis=1, keepdims=True)
+        return scores * (outer - inner), scores**2 * norms
+
+    def _spread(self, values: Array) -> Array:
+        return np.repeat(values, self.sizes.astype(int), axis=0)
+
+
+def scores_of_raw(raw: Array, task: Task) -> Array:
+    """Turn raw scores (n_instances, n_outputs) into probabilities."""
+    return softmax(raw, axis=1) if task == "multiclass" else expit(raw)
+
+
+def initial_scores(data: Bags) -> Array:
+    """Raw scores that give every instance the prior, shape (n_outputs,)."""
+    half = 0.5 / data.n_instances  # half a positive, where there is none at all
+    prior = np.clip(np.atleast_1d(data.prior), half, 1 - half)
+    return log_softmax(np.log(prior)) if data.task == "multiclass" else logit(prior)
