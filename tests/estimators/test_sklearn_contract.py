@@ -17,7 +17,7 @@ from unbag import BagClassifier, BagKFold, BagRidgeClassifier, BagTarget
 from unbag.errors import BagDataError, SplitBagsWarning
 
 
-@parametrize_with_checks([BagClassifier(max_epochs=40, random_state=0), BagRidgeClassifier()])
+@parametrize_with_checks([BagClassifier(max_epochs=20, random_state=0), BagRidgeClassifier()])
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
 
