@@ -121,12 +121,15 @@ def test_a_line_stays_in_its_frame():
     assert min(heights) >= 0
 
 
+# Asked once everything has loaded or failed to; what was requested is not known before.
 PROBE = """<script>
+window.addEventListener('load', () => {
 const wide = document.documentElement.scrollWidth > window.innerWidth;
 const heights = [...document.querySelectorAll('svg')].map(s => s.getBoundingClientRect().height);
 const entries = performance.getEntriesByType('resource').map(r => r.name);
 const asked = entries.filter(name => !name.startsWith('data:'));
 document.title = ['probe', wide, heights.filter(h => h < 50).length, asked.length].join(' ');
+});
 </script></body>"""
 
 
@@ -134,6 +137,7 @@ def complaints(text, folder, *, width=1100, dark=False):
     """What a browser finds wrong; the script that asks it is not part of the page."""
     (folder / "page.html").write_text(text.replace("</body>", PROBE), encoding="utf-8")
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0"]
+    options += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
     options += [f"--window-size={width},900", f"--user-data-dir={folder}/profile", "--dump-dom"]
     options += ["--blink-settings=preferredColorScheme=0"] if dark else []
     done = subprocess.run(
@@ -159,7 +163,7 @@ def test_a_browser_renders_it_without_complaint(page, tmp_path, width, dark):
     "fault",
     [
         "<script>console.error('x')</script>",
-        "<img src='file:///nothing.png'>",
+        "<img src='http://127.0.0.1:9/nothing.png'>",
         "<div style='width: 5000px'>x</div>",
         "<svg style='height: 1px'></svg>",
     ],
