@@ -121,13 +121,13 @@ def test_a_line_stays_in_its_frame():
     assert min(heights) >= 0
 
 
-PROBE = """<script>
+PROBE = """<script>addEventListener('load', () => {
 const wide = document.documentElement.scrollWidth > window.innerWidth;
 const heights = [...document.querySelectorAll('svg')].map(s => s.getBoundingClientRect().height);
 const entries = performance.getEntriesByType('resource').map(r => r.name);
 const asked = entries.filter(name => !name.startsWith('data:'));
 document.title = ['probe', wide, heights.filter(h => h < 50).length, asked.length].join(' ');
-</script></body>"""
+});</script></body>"""
 
 
 def complaints(text, folder, *, width=1100, dark=False):
@@ -159,7 +159,7 @@ def test_a_browser_renders_it_without_complaint(page, tmp_path, width, dark):
     "fault",
     [
         "<script>console.error('x')</script>",
-        "<img src='file:///nothing.png'>",
+        "<img src='http://127.0.0.1:9/nothing.png'>",
         "<div style='width: 5000px'>x</div>",
         "<svg style='height: 1px'></svg>",
     ],

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from unbag.bags import Bags
@@ -19,6 +18,7 @@ from unbag.estimators.table_data import (
     Split,
     TrainingBags,
     net_of,
+    some_bags,
     split_index,
 )
 from unbag.estimators.table_model import TableModel
@@ -148,6 +148,7 @@ def fit_table(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import pyarrow as pa
     >>> from unbag.tables import Roles, scan_table
     >>> rng = np.random.default_rng(0)
@@ -196,10 +197,7 @@ def _checked_bags(data: BagsInMemory | BagsOnDisk, judging: Bags, max_rows: int 
     """Bags that are asked whether they are random: all, or as many as can be asked quickly."""
     if isinstance(data, BagsOnDisk):
         return judging
-    bags = data.bags
-    fits = np.cumsum(bags.sizes) <= max_rows
-    fits[:2] = True
-    return bags if fits.all() else bags.take(np.flatnonzero(fits))
+    return data.bags.take(some_bags(data.index, max_rows=max_rows))
 
 
 def _candidates(data: TrainingBags, choosing: Bags, options: FitOptions) -> list[CandidateModel]:
