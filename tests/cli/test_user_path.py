@@ -207,3 +207,7 @@ def test_several_classes_from_fit_to_predict(tmp_path, rng):
 def test_help_has_examples_and_json(command):
     text = good(command, "--help").output
     assert "Examples" in text and f"unbag {command}" in text and "--json" in text
+
+
+def test_the_shell_completes():
+    assert "--install-completion" in good("--help").output

@@ -68,7 +68,7 @@ def fit_record(
             "data": data_record(table),
             "settings": {
                 "models": list(options.models),
-                "epochs": options.epochs,
+                "epochs": options.epochs_on(table.index.n_rows),
                 "learning_rate": options.learning_rate,
                 "held_out": options.held_out,
                 "seed": options.seed,
