@@ -1,5 +1,6 @@
 """From a frame to a model: chosen and judged without labels, and as good as it says."""
 
+import hashlib
 import json
 
 import numpy as np
@@ -127,4 +128,18 @@ def test_a_model_of_another_format_is_refused(rng, tmp_path):
     manifest = json.loads((folder / "manifest.json").read_text())
     (folder / "manifest.json").write_text(json.dumps(manifest | {"format": 2}))
     with pytest.raises(ModelFolderError, match="format"):
+        TableModel.load(folder)
+
+
+@pytest.mark.parametrize("name", ["model.json", "table.json"])
+def test_a_model_of_another_version_is_refused(rng, tmp_path, name):
+    """Its hashes are right, but an entry this version needs is not there."""
+    folder = learn_table(make_table(rng)[0], ROLES, options=RIDGE).save(tmp_path / "m")
+    values = json.loads((folder / name).read_text())
+    values.pop("task" if name == "model.json" else "columns")
+    (folder / name).write_text(json.dumps(values))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["sha256"][name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ModelFolderError, match="this version cannot read"):
         TableModel.load(folder)

@@ -153,10 +153,13 @@ class TableModel:
         try:
             kind = KINDS[description["kind"]]
             roles = Roles.from_dict(table["roles"])
-            encoder = TableEncoder.from_dict(table)
+            encoder, classifier = TableEncoder.from_dict(table), kind.load(folder)
         except (KeyError, TypeError) as error:
-            raise ModelFolderError(f"{folder} holds a model this version cannot read.") from error
-        return cls(kind.load(folder), encoder, roles, _read_json(folder / "fit.json"))
+            raise ModelFolderError(
+                f"{folder} holds a model this version cannot read: {error} is not as expected. "
+                "Fit it again."
+            ) from error
+        return cls(classifier, encoder, roles, _read_json(folder / "fit.json"))
 
 
 def check_free(folder: Path, *, overwrite: bool) -> None:
