@@ -60,9 +60,9 @@ def plain_read(path):
 
 
 def parquet_read(path):
-    """The same by pyarrow alone, with its own choice of threads."""
+    """The same by pyarrow alone, row group by row group, which keeps its memory small too."""
     with pq.ParquetFile(path) as file:
-        return sum(batch.num_rows for batch in file.iter_batches(batch_size=CHUNK))
+        return sum(file.read_row_group(group).num_rows for group in range(file.num_row_groups))
 
 
 class Clock:

@@ -11,8 +11,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from unbag import exact, rules, theory
     from unbag.bags import BagBatch, BagKFold, Bags, BagTarget, make_bags, split_bags
-    from unbag.estimators import BagBoostingClassifier, BagClassifier, BagRidgeClassifier
+    from unbag.estimators import (
+        BagBoostingClassifier,
+        BagClassifier,
+        BagRidgeClassifier,
+        TableModel,
+        learn_table,
+    )
     from unbag.evaluation import check_bags, compare_models, evaluate, privacy_noise
+    from unbag.tables import Roles, TableEncoder
     from unbag.theory import plan_bags
 
 __version__ = "0.1.0"
@@ -24,10 +31,14 @@ __all__ = [
     "BagRidgeClassifier",
     "BagTarget",
     "Bags",
+    "Roles",
+    "TableEncoder",
+    "TableModel",
     "check_bags",
     "compare_models",
     "evaluate",
     "exact",
+    "learn_table",
     "make_bags",
     "plan_bags",
     "privacy_noise",
@@ -38,8 +49,15 @@ __all__ = [
 _HOMES = {
     "unbag": ("exact", "rules", "theory"),
     "unbag.bags": ("BagBatch", "BagKFold", "BagTarget", "Bags", "make_bags", "split_bags"),
-    "unbag.estimators": ("BagBoostingClassifier", "BagClassifier", "BagRidgeClassifier"),
+    "unbag.estimators": (
+        "BagBoostingClassifier",
+        "BagClassifier",
+        "BagRidgeClassifier",
+        "TableModel",
+        "learn_table",
+    ),
     "unbag.evaluation": ("check_bags", "compare_models", "evaluate", "privacy_noise"),
+    "unbag.tables": ("Roles", "TableEncoder"),
     "unbag.theory": ("plan_bags",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

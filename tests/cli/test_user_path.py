@@ -36,14 +36,14 @@ def model(tmp_path_factory):
     return folder
 
 
-def test_the_whole_path_in_an_empty_folder(tmp_path):
+def walk(folder, place):
     """As a user types it: fit, predict, evaluate, report, each a process of its own."""
-    environment = os.environ | {"PYTHONPATH": str(SOURCE), "COLUMNS": "100"}
+    environment = os.environ | {"PYTHONPATH": str(place), "COLUMNS": "100"}
 
     def unbag(*arguments):
         command = [sys.executable, "-m", "unbag", *arguments]
         done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+            command, cwd=folder, env=environment, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -55,8 +55,24 @@ def test_the_whole_path_in_an_empty_folder(tmp_path):
     evaluated = json.loads(unbag("evaluate", "model", "example:conversions_next", "--json"))
     assert evaluated["metrics"]["error"]["value"] < 0.3
     unbag("report", "model", "-o", "report.html")
-    left = {path.name for path in tmp_path.iterdir()}
+    left = {path.name for path in folder.iterdir()}
     assert left == {"model", "scores.parquet", "report.html"}
+
+
+def test_the_whole_path_in_an_empty_folder(tmp_path):
+    walk(tmp_path, SOURCE)
+
+
+@pytest.mark.slow
+def test_the_whole_path_from_an_installed_wheel(tmp_path):
+    """Everything the path needs is in the wheel: the example, the page's template."""
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    wheels, site, empty = (tmp_path / name for name in ("wheels", "site", "empty"))
+    empty.mkdir()
+    subprocess.run([*pip, "wheel", "--no-deps", "-w", wheels, SOURCE.parent], check=True)
+    [wheel] = wheels.iterdir()
+    subprocess.run([*pip, "install", "--no-deps", "--target", site, wheel], check=True)
+    walk(empty, site)
 
 
 def test_the_model_folder_is_complete(model):
@@ -191,3 +207,7 @@ def test_several_classes_from_fit_to_predict(tmp_path, rng):
 def test_help_has_examples_and_json(command):
     text = good(command, "--help").output
     assert "Examples" in text and f"unbag {command}" in text and "--json" in text
+
+
+def test_the_shell_completes():
+    assert "--install-completion" in good("--help").output

@@ -8,6 +8,7 @@ import typer
 
 from unbag.cli import options as opt
 from unbag.cli.showing import show_data
+from unbag.estimators.table_data import some_bags
 from unbag.estimators.table_record import checks_record, data_record
 from unbag.evaluation import check_made_bags
 from unbag.tables import read_bags, scan_table
@@ -29,6 +30,9 @@ def check(
     level: Annotated[
         float, typer.Option(min=0.0001, max=0.5, help="Chance of a false alarm.")
     ] = 0.05,
+    max_rows: Annotated[
+        int, typer.Option(min=1, help="Rows of the random bags that are asked.")
+    ] = 500_000,
     strict: Annotated[bool, typer.Option(help="Exit with code 3 if anything is raised.")] = False,
     as_json: opt.Json = False,
 ) -> None:
@@ -47,7 +51,8 @@ def check(
     found = scan_table(table, roles, bag_table=bags_table)
     data = data_record(found)
     show_data(data, words)
-    report = check_made_bags(read_bags(found), level=level)
+    positions = some_bags(found.index, max_rows=max_rows)
+    report = check_made_bags(read_bags(found, positions), level=level)
     words.print(report)
     opt.answer({"data": data, "checks": checks_record(report)}, as_json)
     if strict and not report.plausible:

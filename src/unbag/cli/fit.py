@@ -36,7 +36,10 @@ def fit(
         list[str] | None,
         typer.Option(help="Model to try, repeat for several: ridge, or a rule for a net."),
     ] = None,
-    epochs: Annotated[int, typer.Option(min=1, help="Most epochs of a net.")] = 100,
+    epochs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Most epochs of a net; by default 1 to 100, fewer for more rows."),
+    ] = None,
     learning_rate: Annotated[float, typer.Option(min=1e-9, help="Of the nets.")] = 3e-3,
     held_out: Annotated[
         float, typer.Option(min=0.05, max=0.4, help="Share of bags that choose, and that judge.")

@@ -52,7 +52,8 @@ def train_stream(
     -----
     Bags that outgrow a part are one batch: a first pass over their rows computes the logits, the
     rule's gradient follows from all of them, a second pass carries it to the weights. So the step
-    is that of the whole bags, for every rule.
+    is that of the whole bags, for every rule. Rules that need the prior have it from all training
+    bags: with bags too many for memory, those set aside for it would change nothing.
     """
     settings = settings or Settings()
     stream = _Stream(trials, parts, groups, model, settings)

@@ -20,7 +20,7 @@ from unbag.randomness import numpy_generator
 from unbag.tables import BagIndex, BagTable, read_bags
 from unbag.tables.parts import BagParts, bag_sums
 
-__all__ = ["BagsInMemory", "BagsOnDisk", "Split", "TrainingBags", "split_index"]
+__all__ = ["BagsInMemory", "BagsOnDisk", "Split", "TrainingBags", "some_bags", "split_index"]
 
 Array = NDArray[Any]
 MIN_BAGS = 10
@@ -54,6 +54,12 @@ def split_index(index: BagIndex, *, share: float, seed: int, max_rows: int | Non
     return Split(rest, np.sort(choosing), np.sort(judging))
 
 
+def some_bags(index: BagIndex, *, max_rows: int, seed: int = 0) -> Array:
+    """Positions of bags at random, as many as have `max_rows` rows."""
+    order = numpy_generator(seed, "some").permutation(index.n_bags)
+    return np.sort(_limited(order, index, max_rows))
+
+
 def _limited(positions: Array, index: BagIndex, max_rows: int | None) -> Array:
     if max_rows is None:
         return positions
@@ -85,7 +91,7 @@ class BagsInMemory:
     """All rows in memory."""
 
     def __init__(self, table: BagTable, split: Split) -> None:
-        self.bags, self.split = read_bags(table), split
+        self.bags, self.index, self.split = read_bags(table), table.index, split
 
     def held_out(self, name: str) -> Bags:
         """Bags of a group, with instances of their own."""

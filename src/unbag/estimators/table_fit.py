@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from unbag.bags import Bags
@@ -19,6 +18,7 @@ from unbag.estimators.table_data import (
     Split,
     TrainingBags,
     net_of,
+    some_bags,
     split_index,
 )
 from unbag.estimators.table_model import TableModel
@@ -37,6 +37,7 @@ __all__ = ["CandidateModel", "FitOptions", "TableFit", "fit_table"]
 
 Array = NDArray[Any]
 RIDGE = "ridge"
+ROWS_SEEN = 10_000_000
 RULES = ("debiased_square", "proportion_log", "easy_log")
 
 
@@ -48,8 +49,9 @@ class FitOptions:
     ----------
     models : tuple of str
         Candidates: "ridge" for the closed form, or a rule of `unbag.rules.RULES` for a net.
-    epochs : int
-        Most epochs of a net; the number is chosen on held-out bags.
+    epochs : int, optional
+        Most epochs of a net; the best of them is chosen on held-out bags. None shows a net ten
+        million rows, in 1 to 100 epochs.
     learning_rate : float
     held_out : float
         Share of the bags that chooses, and share that judges.
@@ -64,7 +66,7 @@ class FitOptions:
     """
 
     models: tuple[str, ...] = (RIDGE, *RULES)
-    epochs: int = 100
+    epochs: int | None = None
     learning_rate: float = 3e-3
     held_out: float = 0.2
     seed: int = 0
@@ -72,6 +74,16 @@ class FitOptions:
     rows_per_part: int = 250_000
     folder: str | Path | None = None
     progress: bool = False
+
+    def epochs_on(self, n_rows: int) -> int:
+        """Most epochs on a table of this many rows.
+
+        Examples
+        --------
+        >>> FitOptions().epochs_on(5000), FitOptions().epochs_on(20_000_000)
+        (100, 1)
+        """
+        return self.epochs or min(max(ROWS_SEEN // n_rows, 1), 100)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +160,7 @@ def fit_table(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import pyarrow as pa
     >>> from unbag.tables import Roles, scan_table
     >>> rng = np.random.default_rng(0)
@@ -159,6 +172,7 @@ def fit_table(
     True
     """
     options = options or FitOptions()
+    options = replace(options, epochs=options.epochs_on(table.index.n_rows))
     streamed = table.n_bytes > options.memory
     limit = options.rows_per_part if streamed else None
     split = split_index(table.index, share=options.held_out, seed=options.seed, max_rows=limit)
@@ -196,10 +210,7 @@ def _checked_bags(data: BagsInMemory | BagsOnDisk, judging: Bags, max_rows: int 
     """Bags that are asked whether they are random: all, or as many as can be asked quickly."""
     if isinstance(data, BagsOnDisk):
         return judging
-    bags = data.bags
-    fits = np.cumsum(bags.sizes) <= max_rows
-    fits[:2] = True
-    return bags if fits.all() else bags.take(np.flatnonzero(fits))
+    return data.bags.take(some_bags(data.index, max_rows=max_rows))
 
 
 def _candidates(data: TrainingBags, choosing: Bags, options: FitOptions) -> list[CandidateModel]:
@@ -210,7 +221,7 @@ def _candidates(data: TrainingBags, choosing: Bags, options: FitOptions) -> list
     rules = [name for name in options.models if name != RIDGE]
     if rules:
         monitor = held_out_risk(choosing, criterion="square")
-        settings = _settings(options, options.epochs, "held_out_risk")
+        settings = _settings(options, options.epochs or 1, "held_out_risk")
         results = data.nets(_trials(rules, options), ["training"], [monitor], settings)
         found += [_candidate(result, choosing) for result in results]
     return sorted(found, key=lambda candidate: candidate.risk.value)

@@ -5,18 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from unbag.errors import TableError
 from unbag.estimators.classifier import BagClassifier
 from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.estimators.saving import ModelFolderError
-from unbag.tables import Chunk, Roles, TableEncoder, TableSource
+from unbag.tables import Chunk, Roles, TableEncoder, TableSource, open_table
+from unbag.tables.roles import require
 
 __all__ = ["TableModel"]
 
@@ -63,6 +66,50 @@ class TableModel:
             if chunk.batch.num_rows:
                 yield chunk, self.scores(self.encoder.encode_chunk(chunk))
 
+    def predict_batches(
+        self, source: TableSource, *, keep: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """Columns kept, scores and predictions, chunk by chunk."""
+        for chunk, scores in self.predict_chunks(source, keep=list(keep)):
+            columns: dict[str, Any] = {name: chunk.batch.column(name) for name in keep}
+            made = self._columns(scores)
+            for name in made:
+                if name in columns:
+                    raise TableError(f"Column {name!r} cannot be kept: the output has one too.")
+            yield pa.record_batch(columns | made)
+
+    def predict(self, table: Any, *, keep: Sequence[str] | None = None) -> pa.Table:
+        """Scores and predictions of a table, beside the columns kept.
+
+        Parameters
+        ----------
+        table : path or table
+            As for `unbag.tables.open_table`.
+        keep : sequence of str, optional
+            None keeps the keys, and the bag if it is there.
+        """
+        source = open_table(table)
+        kept = self.kept(source.names) if keep is None else list(keep)
+        require(source.names, [*kept, *self.encoder.names])
+        return pa.Table.from_batches(self.predict_batches(source, keep=kept))
+
+    def kept(self, names: Sequence[str]) -> list[str]:
+        """Columns of a table that its predictions repeat unless told otherwise."""
+        return [name for name in (*self.roles.keys, self.roles.bag) if name in names]
+
+    def _columns(self, scores: Array) -> dict[str, Any]:
+        """Scores and predictions, by name."""
+        hard = (scores > 0.5).astype(np.int8)
+        if self.classifier.task_ == "binary":
+            return {"score": scores[:, 0], "prediction": hard[:, 0]}
+        columns: dict[str, Any] = {
+            f"score_{n}": s for n, s in zip(self.outputs, scores.T, strict=True)
+        }
+        if self.classifier.task_ == "multiclass":
+            best = pa.array(scores.argmax(axis=1))
+            return columns | {"prediction": pa.array(self.outputs).take(best)}
+        return columns | {f"prediction_{n}": h for n, h in zip(self.outputs, hard.T, strict=True)}
+
     def save(
         self, folder: str | Path, *, overwrite: bool = False, pages: Mapping[str, str] | None = None
     ) -> Path:
@@ -106,10 +153,13 @@ class TableModel:
         try:
             kind = KINDS[description["kind"]]
             roles = Roles.from_dict(table["roles"])
-            encoder = TableEncoder.from_dict(table)
+            encoder, classifier = TableEncoder.from_dict(table), kind.load(folder)
         except (KeyError, TypeError) as error:
-            raise ModelFolderError(f"{folder} holds a model this version cannot read.") from error
-        return cls(kind.load(folder), encoder, roles, _read_json(folder / "fit.json"))
+            raise ModelFolderError(
+                f"{folder} holds a model this version cannot read: {error} is not as expected. "
+                "Fit it again."
+            ) from error
+        return cls(classifier, encoder, roles, _read_json(folder / "fit.json"))
 
 
 def check_free(folder: Path, *, overwrite: bool) -> None:

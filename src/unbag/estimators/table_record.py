@@ -11,15 +11,49 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unbag.estimators.table_fit import CandidateModel, FitOptions, TableFit
+from unbag.estimators.table_fit import CandidateModel, FitOptions, TableFit, fit_table
+from unbag.estimators.table_model import TableModel
 from unbag.evaluation import BagReport, Evaluation, RiskEstimate
 from unbag.evaluation.calibration import Curve
-from unbag.tables import BagIndex, BagTable
+from unbag.tables import BagIndex, BagTable, Roles, scan_table
 
-__all__ = ["checks_record", "data_record", "evaluation_record", "fit_record", "plain"]
+__all__ = [
+    "checks_record",
+    "data_record",
+    "evaluation_record",
+    "fit_record",
+    "learn_table",
+    "plain",
+]
 
 Array = NDArray[Any]
 LIBRARIES = ("unbag", "numpy", "scipy", "scikit-learn", "torch", "pyarrow")
+
+
+def learn_table(
+    table: Any, roles: Roles, *, bag_table: Any = None, options: FitOptions | None = None
+) -> TableModel:
+    """Do what `unbag fit` does: a table in, a model chosen and judged by bags out.
+
+    Parameters
+    ----------
+    table, bag_table : path or table
+        As for `unbag.tables.scan_table`.
+    roles : Roles
+        Which column means what.
+    options : FitOptions, optional
+
+    Examples
+    --------
+    >>> roles = Roles("report", counts=("conversions",), keys=("event_id",))
+    >>> model = learn_table("example:conversions", roles, options=FitOptions(models=("ridge",)))
+    >>> model.predict("example:conversions_next").column_names
+    ['event_id', 'report', 'score', 'prediction']
+    """
+    options = options or FitOptions()
+    found = scan_table(table, roles, bag_table=bag_table)
+    fit = fit_table(found, options)
+    return fit.model(found, fit_record(found, fit, options, command="unbag.learn_table(...)"))
 
 
 def fit_record(
@@ -34,7 +68,7 @@ def fit_record(
             "data": data_record(table),
             "settings": {
                 "models": list(options.models),
-                "epochs": options.epochs,
+                "epochs": options.epochs_on(table.index.n_rows),
                 "learning_rate": options.learning_rate,
                 "held_out": options.held_out,
                 "seed": options.seed,

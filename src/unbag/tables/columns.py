@@ -50,7 +50,8 @@ class Moments:
 
     def add(self, values: Array) -> None:
         """Join the moments of these values with those seen so far (Chan's update)."""
-        known = values[~np.isnan(values)]
+        absent = np.isnan(values)
+        known = values[~absent] if absent.any() else values
         self.missing += len(values) - len(known)
         if not len(known):
             return
@@ -110,12 +111,14 @@ class ColumnScan:
         if self.kind not in (None, kind):
             raise TableError(f"{chunk.at(0, self.name)}: a {kind} follows a {self.kind}.")
         self.kind = kind
-        self._add_moments(READERS[kind](chunk, self.name))
+        self._add_moments(chunk, kind)
 
-    def _add_moments(self, values: Array) -> None:
+    def _add_moments(self, chunk: Chunk, kind: str) -> None:
+        values = READERS[kind](chunk, self.name)
         self.moments.add(values)
-        known = values[~np.isnan(values)]
-        self.has_time |= bool((known != np.floor(known)).any())
+        if kind == "date":
+            days = values[~np.isnan(values)]
+            self.has_time |= bool((days != np.floor(days)).any())
 
     def _add_unknown(self, chunk: Chunk) -> None:
         """Text may turn out to be anything: count what each value could be."""
@@ -132,7 +135,7 @@ class ColumnScan:
                 self.first_other[kind] = f"{chunk.at(position, self.name)}: {value[:60]!r}"
         possible = [kind for kind in READERS if self.matches[kind] == self.n_values]
         if possible and self.n_values:
-            self._add_moments(READERS[possible[0]](chunk, self.name))
+            self._add_moments(chunk, possible[0])
             self.overflown |= len(known) > 0
         else:
             self.moments.missing += len(text) - len(known)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from unbag.errors import TableError
 from unbag.tables.columns import ColumnScan
-from unbag.tables.parsing import as_booleans, as_days, as_numbers, as_text
+from unbag.tables.parsing import as_booleans, as_days, as_numbers, as_text, beyond
 from unbag.tables.roles import require
 from unbag.tables.sources import Chunk, open_table
 
@@ -109,7 +109,8 @@ class Column:
         reader = {"number": as_numbers, "boolean": as_booleans, "date": as_days}[self.kind]
         raw = reader(chunk, self.name)
         absent = np.isnan(raw)
-        raw = np.where(absent, self.mean, raw)
+        if absent.any():
+            raw = np.where(absent, self.mean, raw)
         parts = [self._near((raw - self.mean) / self.scale, chunk)]
         if self.kind == "date":
             parts += self._cycles(raw)
@@ -118,9 +119,9 @@ class Column:
         return np.stack(parts, axis=1).astype(np.float32)
 
     def _near(self, standardised: Array, chunk: Chunk) -> Array:
-        bad = np.abs(standardised) > FARTHEST
-        if bad.any():
-            place = chunk.at(np.flatnonzero(bad)[0], self.name)
+        bad = beyond(standardised, FARTHEST)
+        if len(bad):
+            place = chunk.at(bad[0], self.name)
             raise TableError(f"{place}: the value is too far from those the model has seen.")
         return standardised
 

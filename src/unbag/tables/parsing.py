@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 from unbag.errors import TableError
 from unbag.tables.sources import Chunk
 
-__all__ = ["PATTERNS", "as_booleans", "as_days", "as_numbers", "as_text", "is_text", "text_of"]
+__all__ = [
+    "PATTERNS",
+    "as_booleans",
+    "as_days",
+    "as_numbers",
+    "as_text",
+    "beyond",
+    "is_text",
+    "text_of",
+]
 
 Array = NDArray[Any]
 # Text that means a number, a truth value or a date; infinity is a number, and refused as one.
@@ -66,7 +75,7 @@ def as_numbers(chunk: Chunk, column: str) -> Array:
         raise TableError(f"{chunk.at(0, column)}: {values.type} cannot be read as numbers.") from (
             error
         )
-    bad = np.flatnonzero(np.abs(numbers) > LARGEST)
+    bad = beyond(numbers, LARGEST)
     if len(bad):
         what = (
             "infinite" if np.isinf(numbers[bad[0]]) else f"{numbers[bad[0]]:g}, which is too large"
@@ -74,6 +83,20 @@ def as_numbers(chunk: Chunk, column: str) -> Array:
         place = chunk.at(bad[0], column)
         raise TableError(f"{place}: the value is {what}. Correct it, or leave it empty.")
     return numbers
+
+
+def beyond(numbers: Array, limit: float) -> Array:
+    """Positions of the numbers larger than a limit, whatever their sign; NaN is not.
+
+    Examples
+    --------
+    >>> beyond(np.array([1.0, np.nan, -3.0]), 2.0)
+    array([2])
+    """
+    ends = (np.fmax.reduce(numbers), np.fmin.reduce(numbers)) if len(numbers) else (0.0, 0.0)
+    if ends[0] <= limit and ends[1] >= -limit:  # by far the most common case, and two passes
+        return np.empty(0, dtype=int)
+    return np.flatnonzero(np.abs(numbers) > limit)
 
 
 def as_booleans(chunk: Chunk, column: str) -> Array:

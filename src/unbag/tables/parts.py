@@ -119,6 +119,8 @@ class BagParts:
             self._deal(records, self.part_of[codes])
 
     def _deal(self, records: Array, parts: Array) -> None:
+        if len(parts) and parts.max() < np.iinfo(np.int16).max:
+            parts = parts.astype(np.int16)  # numpy sorts these by radix, several times faster
         order = np.argsort(parts, kind="stable")
         numbers, starts = np.unique(parts[order], return_index=True)
         for number, rows in zip(numbers, np.split(order, starts[1:]), strict=True):

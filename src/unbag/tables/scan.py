@@ -120,15 +120,21 @@ def _compare_as_text(source: TableSource, bags: TableSource | None) -> bool:
     )
 
 
-def read_bags(table: BagTable) -> Bags:
-    """Read all instances into memory."""
-    X = np.empty((table.index.n_rows, len(table.encoder.features)), dtype=np.float32)
-    codes = np.empty(len(X), dtype=np.int64)
+def read_bags(table: BagTable, positions: Array | None = None) -> Bags:
+    """Read the instances of all bags, or of some by their position in the index, into memory."""
+    wanted = np.ones(table.index.n_bags, dtype=bool)
+    if positions is not None:
+        wanted = np.isin(np.arange(table.index.n_bags), positions)
+    n_rows = int(table.index.sizes[wanted].sum())
+    X = np.empty((n_rows, len(table.encoder.features)), dtype=np.float32)
+    codes = np.empty(n_rows, dtype=np.int64)
     start = 0
     for chunk in table.source.chunks(table.columns):
-        stop = start + chunk.batch.num_rows
-        X[start:stop] = table.encoder.encode_chunk(chunk)
-        codes[start:stop] = table.index.codes(chunk, table.roles.bag)
+        found = table.index.codes(chunk, table.roles.bag)
+        chosen = wanted[found]
+        stop = start + int(chosen.sum())
+        X[start:stop] = table.encoder.encode_chunk(chunk)[chosen]
+        codes[start:stop] = found[chosen]
         start = stop
     return make_bags_of(X, codes, table.index)
 
