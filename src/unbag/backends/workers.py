@@ -7,7 +7,7 @@ import os
 import pickle
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any
@@ -16,7 +16,7 @@ import torch.distributed as dist
 
 from unbag.errors import WorkerError
 
-__all__ = ["join_group", "run_workers"]
+__all__ = ["join_group", "lone_group", "run_workers"]
 
 # Seconds that the other workers have to notice one that failed; with gloo they do at once.
 _GRACE = 30.0
@@ -59,6 +59,11 @@ def _group(store: Any, prefix: str, rank: int, n_workers: int, backend: str) -> 
         yield
     finally:
         dist.destroy_process_group()
+
+
+def lone_group() -> AbstractContextManager[None]:
+    """Make this process a group of its own."""
+    return _group(dist.HashStore(), "alone", 0, 1, "gloo")
 
 
 def run_workers(

@@ -46,6 +46,8 @@ class Request:
     deadline : float, optional
         Value of `time.monotonic()` to end before.
     plan_only : bool
+    ray : str, optional
+        "local", or the address of a Ray cluster that trains the stacks.
     out : path, optional
         Folder for tables and figures. None prints the tables, and writes pages beside the store
         only if nothing was restricted.
@@ -61,6 +63,7 @@ class Request:
     resume: bool = False
     deadline: float | None = None
     plan_only: bool = False
+    ray: str | None = None
     out: Path | None = None
 
     @property
@@ -90,6 +93,7 @@ def chosen_grids(names: tuple[str, ...], restriction: Mapping[str, Any]) -> list
 
 def run_request(request: Request, console: Console, show: Show) -> None:
     """Print the plan, run it with a progress bar, and show what came out."""
+    from unbag.backends import get_executor
     from unbag.experiments.progress import work_bar
     from unbag.experiments.runner import Runner
 
@@ -103,6 +107,7 @@ def run_request(request: Request, console: Console, show: Show) -> None:
             data,
             deadline=request.deadline,
             settings=request.settings,
+            executor=None if request.ray is None else get_executor(ray=request.ray),
             **request.options,
         )
         plan = runner.plan()
