@@ -37,8 +37,8 @@ def training(folder, model):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")
+@pytest.mark.filterwarnings("ignore::FutureWarning:ray")
 def test_ray_train_with_a_killed_worker_gives_what_one_process_gives(
     ray_executor, losses_of_one, tmp_path
 ):

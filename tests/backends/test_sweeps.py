@@ -1,11 +1,16 @@
 """Sweeps and cross-validation give the same anywhere."""
 
+import sys
+
 import numpy as np
 import pytest
+from small_files import write_mnist
 from small_grid import small_data, small_grid
+from typer.testing import CliRunner
 
 from unbag import BagRidgeClassifier
 from unbag.backends import ProcessExecutor, SerialExecutor
+from unbag.cli import reproductions
 from unbag.evaluation.selection import cross_fit_risk
 from unbag.experiments.runner import Runner
 from unbag.experiments.store import Store
@@ -62,3 +67,27 @@ def test_trials_of_a_broken_sweep_are_free_again(tmp_path):
     with Store(path) as store:
         assert len(store.rows()) > 0
     assert rows_of(path, SerialExecutor())
+
+
+def reproduce(folder, *options):
+    """`unbag reproduce` on small files."""
+    write_mnist(folder / "data" / "mnist", n_train=400, n_test=100)
+    part = ["--rows", "linear", "--ks", "10", "--rules", "pm.sq", "--epochs", "1", "--seeds", "1"]
+    places = ["--store", str(folder / "rows.sqlite"), "--data", str(folder / "data")]
+    return CliRunner().invoke(reproductions, ["mnist", *part, *places, *options])
+
+
+@pytest.mark.usefixtures("ray_executor")
+def test_the_command_trains_on_ray(tmp_path):
+    result = reproduce(tmp_path, "--ray", "local")
+    assert result.exit_code == 0, result.output
+    with Store(tmp_path / "rows.sqlite") as store:
+        assert len(store.rows()) == 5
+
+
+def test_the_command_names_the_missing_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert reproduce(tmp_path, "--ray", "local", "--plan").exit_code == 0
+    result = reproduce(tmp_path, "--ray", "local")
+    assert result.exit_code == 1
+    assert "unbag[ray]" in result.stderr

@@ -82,7 +82,9 @@ class ParallelTraining:
         trainer = torch_backend.TorchTrainer(
             self._ignoring_the_result,
             torch_config=torch_backend.TorchConfig(backend=self._backend),
-            scaling_config=train.ScalingConfig(num_workers=n_workers),
+            scaling_config=train.ScalingConfig(
+                num_workers=n_workers, use_gpu=self._backend == "nccl"
+            ),
             run_config=train.RunConfig(
                 storage_path=str(Path(self.checkpoints).absolute().parent),
                 failure_config=train.FailureConfig(max_failures=max_failures),

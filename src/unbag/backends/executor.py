@@ -102,7 +102,7 @@ def _numbered(function: Job, shared: Any, number: int, job: Any) -> tuple[int, A
     return number, function(shared, job)
 
 
-def get_executor(*, n_jobs: int = 1, ray: str | None = None) -> Executor:
+def get_executor(*, n_jobs: int = 1, ray: str | None = None, gpus_per_job: float = 0) -> Executor:
     """Choose where jobs run.
 
     Parameters
@@ -112,6 +112,8 @@ def get_executor(*, n_jobs: int = 1, ray: str | None = None) -> Executor:
     ray : str, optional
         "local" starts Ray on this machine; an address such as "auto" or "ray://head:10001" joins a
         cluster. Needs the extra ``unbag[ray]``.
+    gpus_per_job : float
+        Only with `ray`: GPUs that each job has to itself.
 
     Examples
     --------
@@ -121,5 +123,5 @@ def get_executor(*, n_jobs: int = 1, ray: str | None = None) -> Executor:
     if ray is not None:
         from unbag.backends.ray_tasks import RayExecutor
 
-        return RayExecutor(ray)
+        return RayExecutor(ray, gpus_per_job=gpus_per_job)
     return SerialExecutor() if n_jobs == 1 else ProcessExecutor(n_jobs)

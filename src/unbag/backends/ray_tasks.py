@@ -40,16 +40,22 @@ class RayExecutor(Executor):
         "local", or the address of a cluster.
     max_retries : int
         How often a lost task is run again.
+    gpus_per_job : float
+        GPUs that each job has to itself; Ray hides them from jobs that ask for none.
     """
 
-    def __init__(self, address: str = "local", *, max_retries: int = 3) -> None:
+    def __init__(
+        self, address: str = "local", *, max_retries: int = 3, gpus_per_job: float = 0
+    ) -> None:
         self.ray, self.max_retries = connect(address), max_retries
+        self.gpus_per_job = gpus_per_job
 
     def finished(
         self, function: Job, jobs: Sequence[Any], *, shared: Any = None
     ) -> Iterator[tuple[int, Any]]:
         """Submit all jobs and yield them as they are done; `shared` is stored once."""
-        task = self.ray.remote(max_retries=self.max_retries)(function)
+        resources = {"max_retries": self.max_retries, "num_gpus": self.gpus_per_job}
+        task = self.ray.remote(**resources)(function)
         common = self.ray.put(shared)
         numbers = {task.remote(common, job): number for number, job in enumerate(jobs)}
         try:

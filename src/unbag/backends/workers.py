@@ -12,6 +12,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
+import torch
 import torch.distributed as dist
 
 from unbag.errors import WorkerError
@@ -54,6 +55,9 @@ def join_group(backend: str = "gloo") -> Iterator[None]:
 @contextmanager
 def _group(store: Any, prefix: str, rank: int, n_workers: int, backend: str) -> Iterator[None]:
     own = dist.PrefixStore(prefix, store)
+    if backend == "nccl":  # a GPU for each worker of a machine
+        local_rank = int(os.environ.get("LOCAL_RANK", rank))
+        torch.cuda.set_device(local_rank % torch.cuda.device_count())
     dist.init_process_group(backend, store=own, rank=rank, world_size=n_workers)
     try:
         yield

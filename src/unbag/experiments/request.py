@@ -17,6 +17,7 @@ from unbag.experiments.store import Store
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from unbag.backends import Executor
     from unbag.experiments.runner import Plan, Runner
 
 Show = Callable[[str], None]
@@ -93,7 +94,6 @@ def chosen_grids(names: tuple[str, ...], restriction: Mapping[str, Any]) -> list
 
 def run_request(request: Request, console: Console, show: Show) -> None:
     """Print the plan, run it with a progress bar, and show what came out."""
-    from unbag.backends import get_executor
     from unbag.experiments.progress import work_bar
     from unbag.experiments.runner import Runner
 
@@ -107,7 +107,7 @@ def run_request(request: Request, console: Console, show: Show) -> None:
             data,
             deadline=request.deadline,
             settings=request.settings,
-            executor=None if request.ray is None else get_executor(ray=request.ray),
+            executor=_executor(request),
             **request.options,
         )
         plan = runner.plan()
@@ -149,6 +149,16 @@ def _open(request: Request) -> Iterator[Store]:
         absent = request.plan_only and not request.store.exists()
         with Store(Path(folder) / "rows.sqlite" if absent else request.store) as store:
             yield store
+
+
+def _executor(request: Request) -> Executor | None:
+    """Where to train, if not here; a plan starts nothing."""
+    from unbag.backends import get_executor
+
+    if request.ray is None or request.plan_only:
+        return None
+    on_gpu = str(request.options.get("device", "cpu")).startswith("cuda")
+    return get_executor(ray=request.ray, gpus_per_job=int(on_gpu))
 
 
 def _grids(request: Request) -> list[Grid]:
