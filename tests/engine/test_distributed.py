@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 import sharded_work as work
 import torch
-import torch.distributed as dist
 from torch import nn
 
-from unbag.backends import run_workers
+from unbag.backends.workers import lone_group, run_workers
 from unbag.engine import Settings, Trial, held_out_risk, shard_bags, train, train_sharded
 from unbag.errors import BagDataError, StoreError, WorkerError
 
@@ -67,9 +66,8 @@ def test_workers_that_are_always_killed_are_given_up():
 @pytest.fixture
 def alone():
     """A group of one worker: this process."""
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    yield
-    dist.destroy_process_group()
+    with lone_group():
+        yield
 
 
 @pytest.mark.usefixtures("alone")

@@ -1,5 +1,9 @@
-"""Where jobs run: this process, other processes of this machine, Ray."""
+"""Where jobs run: this process, other processes of this machine, Ray.
 
-from unbag.backends.workers import join_group, run_workers
+One training on many workers is `unbag.backends.data_parallel.ParallelTraining`; it is not imported
+here, so that a process that only runs jobs does not wait for torch.
+"""
 
-__all__ = ["join_group", "run_workers"]
+from unbag.backends.executor import Executor, ProcessExecutor, SerialExecutor, get_executor
+
+__all__ = ["Executor", "ProcessExecutor", "SerialExecutor", "get_executor"]

@@ -7,16 +7,17 @@ import os
 import pickle
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
+import torch
 import torch.distributed as dist
 
 from unbag.errors import WorkerError
 
-__all__ = ["join_group", "run_workers"]
+__all__ = ["join_group", "lone_group", "run_workers"]
 
 # Seconds that the other workers have to notice one that failed; with gloo they do at once.
 _GRACE = 30.0
@@ -54,11 +55,19 @@ def join_group(backend: str = "gloo") -> Iterator[None]:
 @contextmanager
 def _group(store: Any, prefix: str, rank: int, n_workers: int, backend: str) -> Iterator[None]:
     own = dist.PrefixStore(prefix, store)
+    if backend == "nccl":  # a GPU for each worker of a machine
+        local_rank = int(os.environ.get("LOCAL_RANK", rank))
+        torch.cuda.set_device(local_rank % torch.cuda.device_count())
     dist.init_process_group(backend, store=own, rank=rank, world_size=n_workers)
     try:
         yield
     finally:
         dist.destroy_process_group()
+
+
+def lone_group() -> AbstractContextManager[None]:
+    """Make this process a group of its own."""
+    return _group(dist.HashStore(), "alone", 0, 1, "gloo")
 
 
 def run_workers(

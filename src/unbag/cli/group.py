@@ -22,5 +22,8 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except (UnbagError, OSError) as error:
             console = Console(stderr=True)
-            console.print(f"error: {error}", style="red", highlight=False, soft_wrap=True)
+            # No markup: what stands in brackets, such as an extra's name, is part of the message.
+            console.print(
+                f"error: {error}", style="red", highlight=False, markup=False, soft_wrap=True
+            )
             raise typer.Exit(1) from None

@@ -75,6 +75,9 @@ def reproduce(
     out: Annotated[Path | None, typer.Option(help="Where tables and figures go.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a store.")] = False,
     minutes: Annotated[float | None, typer.Option(help="Stop cleanly before this.")] = None,
+    ray: Annotated[
+        str | None, typer.Option(help="Train on Ray: local, or a cluster's address.")
+    ] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Only print the plan.")] = False,
 ) -> None:
     """Reproduce the paper's tables and figures; rows are saved as they are finished.
@@ -101,6 +104,7 @@ def reproduce(
         resume=resume,
         deadline=None if minutes is None else begun + 60 * minutes,
         plan_only=plan,
+        ray=ray,
         out=out,
     )
     if what is What.RENDER:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from unbag.backends import Executor, SerialExecutor
 from unbag.bags import BagKFold, Bags, BagTarget, bags_of, split_bags
 from unbag.errors import BagDataError
 from unbag.evaluation.evaluate import evaluate_bags, scores_of
@@ -89,6 +90,7 @@ def cross_fit_risk(
     n_splits: int = 5,
     loss: Literal["zero_one", "square"] = "zero_one",
     confidence: float = 0.95,
+    executor: Executor | None = None,
 ) -> RiskEstimate:
     """Estimate an estimator's risk with every bag scored by a fit that did not see it.
 
@@ -103,6 +105,8 @@ def cross_fit_risk(
     n_splits : int
     loss : {"zero_one", "square"}
     confidence : float
+    executor : Executor, optional
+        Where the fits run, such as ``unbag.backends.get_executor(ray="local")``; by default here.
 
     Notes
     -----
@@ -118,20 +122,25 @@ def cross_fit_risk(
     >>> cross_fit_risk(BagRidgeClassifier(), X, y, bags=ids).value < 0.2
     True
     """
-    from sklearn.base import clone
-
     ids = bags_of(y, bags)
     if ids is None:
         raise BagDataError("cross_fit_risk needs the bags: pass `bags`, or a BagTarget as y.")
     X, target = np.asarray(X), BagTarget(ids, np.asarray(y))
-    scores: Array | None = None
-    for train, test in BagKFold(n_splits).split(X, target):
-        fitted = clone(estimator).fit(X[train], target[train])
-        part = np.asarray(scores_of(fitted, X[test]))
-        scores = np.zeros((len(X), *part.shape[1:])) if scores is None else scores
+    folds = list(BagKFold(n_splits).split(X, target))
+    parts = (executor or SerialExecutor()).map(_fit_fold, folds, shared=(estimator, X, target))
+    scores = np.zeros((len(X), *parts[0].shape[1:]))
+    for (_, test), part in zip(folds, parts, strict=True):
         scores[test] = part
     data = Bags.from_arrays(X, bags=ids, y=np.asarray(y))
     return estimate_risk(scores, data, loss=loss, confidence=confidence)
+
+
+def _fit_fold(shared: tuple[Any, Array, BagTarget], fold: tuple[Array, Array]) -> Array:
+    """Scores of a fold's held-out instances by a fit to the others."""
+    from sklearn.base import clone
+
+    (estimator, X, target), (train, test) = shared, fold
+    return np.asarray(scores_of(clone(estimator).fit(X[train], target[train]), X[test]))
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from unbag.experiments.store import Store
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from unbag.backends import Executor
     from unbag.experiments.runner import Plan, Runner
 
 Show = Callable[[str], None]
@@ -46,6 +47,8 @@ class Request:
     deadline : float, optional
         Value of `time.monotonic()` to end before.
     plan_only : bool
+    ray : str, optional
+        "local", or the address of a Ray cluster that trains the stacks.
     out : path, optional
         Folder for tables and figures. None prints the tables, and writes pages beside the store
         only if nothing was restricted.
@@ -61,6 +64,7 @@ class Request:
     resume: bool = False
     deadline: float | None = None
     plan_only: bool = False
+    ray: str | None = None
     out: Path | None = None
 
     @property
@@ -103,6 +107,7 @@ def run_request(request: Request, console: Console, show: Show) -> None:
             data,
             deadline=request.deadline,
             settings=request.settings,
+            executor=_executor(request),
             **request.options,
         )
         plan = runner.plan()
@@ -144,6 +149,16 @@ def _open(request: Request) -> Iterator[Store]:
         absent = request.plan_only and not request.store.exists()
         with Store(Path(folder) / "rows.sqlite" if absent else request.store) as store:
             yield store
+
+
+def _executor(request: Request) -> Executor | None:
+    """Where to train, if not here; a plan starts nothing."""
+    from unbag.backends import get_executor
+
+    if request.ray is None or request.plan_only:
+        return None
+    on_gpu = str(request.options.get("device", "cpu")).startswith("cuda")
+    return get_executor(ray=request.ray, gpus_per_job=int(on_gpu))
 
 
 def _grids(request: Request) -> list[Grid]:

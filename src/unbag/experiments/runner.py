@@ -10,20 +10,23 @@ from typing import Any
 
 import torch
 
+from unbag.backends import Executor
 from unbag.datasets import Labelled
 from unbag.experiments.costs import Costs, Workload
 from unbag.experiments.grid import Grid
-from unbag.experiments.packing import Array
 from unbag.experiments.protocol import Protocol, missing_trials
 from unbag.experiments.provenance import device_name, provenance
 from unbag.experiments.spec import TrialSpec
 from unbag.experiments.store import Row, Store
-from unbag.experiments.training import Trainer
+from unbag.experiments.training import Arrays, Trainer
 
 __all__ = ["Plan", "Runner", "Tick"]
 
 Tick = Callable[[float, str], None]
 """Called with the estimated seconds of work just finished, and after a stack a few words."""
+
+Found = dict[TrialSpec, Arrays]
+Origin = Mapping[str, Any]
 
 # A stack is begun only if this multiple of its estimated time is left.
 _MARGIN = 1.25
@@ -56,6 +59,8 @@ class Runner:
         Value of `time.monotonic()` by which everything must be saved.
     settings : mapping
         Further arguments of the engine's `Settings`.
+    executor : Executor, optional
+        Where stacks are trained, all that are missing at once; None trains them here, in turn.
     """
 
     grids: list[Grid]
@@ -66,6 +71,7 @@ class Runner:
     label_free: bool = True
     deadline: float | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    executor: Executor | None = None
 
     def __post_init__(self) -> None:
         sizes = {
@@ -103,6 +109,10 @@ class Runner:
         """
         report = tick or (lambda seconds, text: None)
         while missing := self.missing():
+            if self.executor is not None:
+                if reason := self._run_elsewhere(missing, report):
+                    return reason
+                continue
             stack, reason = self._next_stack(missing)
             if not stack:
                 return reason
@@ -164,8 +174,39 @@ class Runner:
             found = None
         if found is None:  # not inside `except`, where the error still holds on to the tensors
             return self._run_in_halves(stack, tick)
-        seconds = (time.monotonic() - begun) / len(stack)
-        rows = [self._row(*pair, seconds, stack) for pair in found.items()]
+        spent = time.monotonic() - begun
+        return self._save(stack, found, spent, share, provenance(self.device))
+
+    def _run_elsewhere(self, missing: list[TrialSpec], tick: Tick) -> str:
+        """Train all that is missing by the executor and save it; why not, if nothing was to do."""
+        assert self.executor is not None
+        stacks, reason = [], "out of time"
+        for stack in map(self._cut_to_time, self._stacks(missing)):
+            keys = self.store.claim(trial.key for trial in stack)
+            if stack and not keys:
+                reason = "waiting for other processes"
+            if mine := [trial for trial in stack if trial.key in keys]:
+                stacks.append(mine)
+        shared = (self.data, self.device, dict(self.settings))
+        left = dict(enumerate(stacks))
+        try:
+            for number, (found, spent, origin) in self.executor.finished(
+                _train, stacks, shared=shared
+            ):
+                share = _Share(self.costs.stack(left[number]), 1, tick)
+                self._save(left.pop(number), found, spent, share, origin)
+                if self.deadline is not None and time.monotonic() > self.deadline:
+                    break
+        finally:  # what was not saved is free for others
+            self.store.release(trial.key for stack in left.values() for trial in stack)
+        return "" if stacks else reason
+
+    def _save(
+        self, stack: list[TrialSpec], found: Found, spent: float, share: _Share, origin: Origin
+    ) -> bool:
+        """Save what was found of a stack, and give up the claim on the rest."""
+        seconds = spent / len(stack)
+        rows = [self._row(*pair, seconds, stack, origin) for pair in found.items()]
         self.store.add(rows)
         self.store.release(trial.key for trial in stack if trial not in found)
         self.costs.learn(rows)
@@ -179,15 +220,30 @@ class Runner:
         return all(self._run_stack(part, tick) for part in (stack[:half], stack[half:]))
 
     def _row(
-        self, spec: TrialSpec, arrays: dict[str, Array], seconds: float, stack: list[TrialSpec]
+        self,
+        spec: TrialSpec,
+        arrays: Arrays,
+        seconds: float,
+        stack: list[TrialSpec],
+        origin: Origin,
     ) -> Row:
         outcome = {
             "seconds": round(seconds, 4),
             "stack": len(stack),
             "settings": dict(self.settings),
-            **provenance(self.device),
+            **origin,
         }
         return Row(spec, outcome, arrays)
+
+
+def _train(
+    shared: tuple[Mapping[str, Labelled], str, dict[str, Any]], stack: list[TrialSpec]
+) -> tuple[Found, float, Origin]:
+    """Train one stack, wherever this is; what came out, in how many seconds, and on what."""
+    data, device, settings = shared
+    begun = time.monotonic()
+    found = Trainer(data, device=device, settings=settings)(stack)
+    return found, time.monotonic() - begun, provenance(device)
 
 
 class _Share:

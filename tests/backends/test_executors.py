@@ -1,0 +1,51 @@
+"""Every executor: the same results, each once, whatever is killed."""
+
+import sys
+
+import jobs
+import pytest
+
+from unbag.backends import ProcessExecutor, SerialExecutor, get_executor
+from unbag.errors import MissingExtraError, WorkerError
+
+
+@pytest.fixture(params=["serial", "processes", "ray"])
+def executor(request):
+    if request.param == "ray":
+        return request.getfixturevalue("ray_executor")
+    return SerialExecutor() if request.param == "serial" else ProcessExecutor(2, max_retries=1)
+
+
+def test_results_come_in_order(executor):
+    assert executor.map(jobs.square, list(range(8)), shared=2) == [2 * n**2 for n in range(8)]
+
+
+def test_an_error_of_a_job_is_raised(executor):
+    with pytest.raises(ValueError, match="has a reason"):
+        executor.map(jobs.fail, [1, 2])
+
+
+@pytest.fixture(params=["processes", "ray"])
+def mortal(request):
+    if request.param == "ray":
+        return request.getfixturevalue("ray_executor")
+    return ProcessExecutor(2, max_retries=1)
+
+
+def test_a_killed_worker_loses_nothing_and_nothing_counts_twice(mortal, tmp_path):
+    found = list(mortal.finished(jobs.square_or_die, list(range(8)), shared=tmp_path))
+    assert sorted(found) == [(n, n**2) for n in range(8)]
+    assert (tmp_path / "started-3").read_text() == "xx"
+
+
+def test_jobs_that_always_kill_are_given_up(mortal):
+    with pytest.raises(WorkerError, match="2 times"):
+        mortal.map(jobs.always_die, [1])
+
+
+def test_the_choice_of_an_executor(monkeypatch):
+    assert isinstance(get_executor(), SerialExecutor)
+    assert isinstance(get_executor(n_jobs=2), ProcessExecutor)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"unbag\[ray\]"):
+        get_executor(ray="local")
