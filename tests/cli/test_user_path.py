@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
@@ -162,6 +163,22 @@ def test_streamed_bags_give_a_model_as_good(tmp_path, model):
 
 def _suffixed(rows, number):
     return pa.array([f"{value}-{number}" for value in rows["report"].to_pylist()])
+
+
+def test_nets_are_chosen_from_a_stream_too(tmp_path, rng):
+    x = rng.normal(size=(40_000, 8))
+    group = rng.permutation(40_000) // 20
+    rate = np.bincount(group, x[:, 0] * x[:, 1] > 0) / 20
+    columns = {f"x{i}": x[:, i] for i in range(8)}
+    pq.write_table(pa.table({"g": group, "rate": rate[group], **columns}), tmp_path / "t.parquet")
+    options = ["--model", "ridge", "--model", "debiased_square", "--epochs", 3, "--memory", 1]
+    named = ["--bag", "g", "--proportion", "rate"]
+    place = tmp_path / "m"
+    said = good("fit", tmp_path / "t.parquet", *named, *options, "--json", "-o", place)
+    record = json.loads(said.stdout)
+    assert record["settings"]["streamed"] and record["chosen"] == "debiased_square"
+    assert record["evaluation"]["metrics"]["error"]["value"] < 0.3
+    good("predict", place, tmp_path / "t.parquet", "-o", tmp_path / "s.parquet")
 
 
 def test_a_model_is_replaced_only_on_request(model):

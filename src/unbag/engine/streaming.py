@@ -57,6 +57,7 @@ def train_stream(
     """
     settings = settings or Settings()
     stream = _Stream(trials, parts, groups, model, settings)
+    monitors = [monitor.on(torch.device("cpu")) for monitor in monitors]
     with progress_bar("training", settings.max_epochs, show=settings.progress) as tick:
         for epoch in range(settings.max_epochs):
             stream.epoch(epoch)

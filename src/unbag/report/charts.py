@@ -33,6 +33,7 @@ class _Frame:
         self.x, self.y = _widened(x), _widened(y)
 
     def px(self, value: float) -> float:
+        value = min(max(value, self.x[0]), self.x[1])
         share = (value - self.x[0]) / (self.x[1] - self.x[0])
         return round(LEFT + share * (WIDTH - LEFT - RIGHT), 1)
 
