@@ -1,5 +1,8 @@
 """Fixtures shared by all tests."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -22,3 +25,21 @@ def generator(seed):
 @pytest.fixture
 def rng(seed):
     return np.random.default_rng(seed)
+
+
+@pytest.fixture(scope="session")
+def ray_executor():
+    """A Ray on this machine, whose workers find the modules of the tests."""
+    ray = pytest.importorskip("ray", reason="the extra unbag[ray] is not installed")
+    from unbag.backends.ray_tasks import RayExecutor
+
+    own = [str(Path(__file__).parent / name) for name in ("backends", "engine", "rules")]
+    ray.init(
+        address="local",
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        runtime_env={"env_vars": {"PYTHONPATH": ":".join([*own, *sys.path])}},
+    )
+    yield RayExecutor("local", max_retries=1)
+    ray.shutdown()

@@ -26,7 +26,7 @@ def executor(request):
 def rows_of(path, executor):
     """Arrays of every trial, by its key."""
     with Store(path) as store:
-        grid = small_grid(stacks={"cpu": {"linear": 3}})
+        grid = small_grid(stacks={"cpu": {"linear": 6}})
         # Its stacks are known in advance, so that even rounding is the same.
         runner = Runner([grid], store, small_data(), protocol="paper", executor=executor)
         assert runner.run() == "finished"
