@@ -18,7 +18,18 @@ if TYPE_CHECKING:
         TableModel,
         learn_table,
     )
-    from unbag.evaluation import check_bags, compare_models, evaluate, privacy_noise
+    from unbag.evaluation import (
+        bag_scorer,
+        check_bags,
+        check_flip,
+        compare_models,
+        cross_fit_risk,
+        estimate_risk,
+        evaluate,
+        privacy_noise,
+        repair_flip,
+        search_trials,
+    )
     from unbag.tables import Roles, TableEncoder
     from unbag.theory import plan_bags
 
@@ -34,15 +45,21 @@ __all__ = [
     "Roles",
     "TableEncoder",
     "TableModel",
+    "bag_scorer",
     "check_bags",
+    "check_flip",
     "compare_models",
+    "cross_fit_risk",
+    "estimate_risk",
     "evaluate",
     "exact",
     "learn_table",
     "make_bags",
     "plan_bags",
     "privacy_noise",
+    "repair_flip",
     "rules",
+    "search_trials",
     "split_bags",
     "theory",
 ]
@@ -56,7 +73,18 @@ _HOMES = {
         "TableModel",
         "learn_table",
     ),
-    "unbag.evaluation": ("check_bags", "compare_models", "evaluate", "privacy_noise"),
+    "unbag.evaluation": (
+        "bag_scorer",
+        "check_bags",
+        "check_flip",
+        "compare_models",
+        "cross_fit_risk",
+        "estimate_risk",
+        "evaluate",
+        "privacy_noise",
+        "repair_flip",
+        "search_trials",
+    ),
     "unbag.tables": ("Roles", "TableEncoder"),
     "unbag.theory": ("plan_bags",),
 }
