@@ -19,7 +19,7 @@ from torch.nn.functional import conv2d, max_pool2d
 from unbag import BagBatch, make_bags
 from unbag.engine import Settings, Trial
 from unbag.engine.batches import as_inputs, trial_data
-from unbag.engine.loop import _epoch, _matrix_precision
+from unbag.engine.loop import matrix_precision, run_epoch
 from unbag.engine.stack import Stack
 from unbag.models import MODELS
 from unbag.rules import DebiasedSquare
@@ -69,14 +69,14 @@ def engine(name, X, y, n_epochs=3):
     data = [trial_data(t, b, bags_per_batch=10) for t, b in zip(trials, bags, strict=True)]
     together = "cnn" not in name
     groups = [list(range(n_trials))] if together else [[i] for i in range(n_trials)]
-    with _matrix_precision(precision):
+    with matrix_precision(precision):
         stacks = [
             Stack([trials[i] for i in g], [data[i] for i in g], X, MODELS[name], settings)
             for g in groups
         ]
-        _epoch(stacks, [], 0)
-        _epoch(stacks, [], 1)
-        run = lambda: [_epoch(stacks, [], epoch) for epoch in range(2, 2 + n_epochs)]  # noqa: E731
+        run_epoch(stacks, [], 0)
+        run_epoch(stacks, [], 1)
+        run = lambda: [run_epoch(stacks, [], epoch) for epoch in range(2, 2 + n_epochs)]  # noqa: E731
         return seconds(run) / (n_epochs * len(stacks[0].batches) * n_trials)
 
 

@@ -19,7 +19,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from unbag import make_bags
 from unbag.engine import Settings, Trial
 from unbag.engine.batches import trial_data
-from unbag.engine.loop import _epoch
+from unbag.engine.loop import run_epoch
 from unbag.engine.stack import Stack
 from unbag.models import MODELS
 
@@ -52,7 +52,7 @@ def engine(X, y, *, n_trials):
         trial_data(t, b, bags_per_batch=BAGS_PER_BATCH) for t, b in zip(trials, bags, strict=True)
     ]
     stack = Stack(trials, data, X, MODELS["mlp100"], Settings())
-    return lambda: _epoch([stack], [], 1)
+    return lambda: run_epoch([stack], [], 1)
 
 
 def products(X, *, n_trials):

@@ -23,7 +23,7 @@ from unbag.errors import StackingWarning
 from unbag.models import ModelBuilder, get_model
 from unbag.randomness import derive_seed
 
-__all__ = ["run_epoch", "train"]
+__all__ = ["matrix_precision", "run_epoch", "train"]
 
 
 def train(
@@ -88,7 +88,7 @@ def train(
     total = settings.max_epochs * math.ceil(len(groups) / at_once)
     with (
         progress_bar("training", total, show=settings.progress) as tick,
-        _matrix_precision(settings.precision),
+        matrix_precision(settings.precision),
     ):
         for start in range(0, len(groups), at_once):
             chosen = groups[start : start + at_once]
@@ -173,7 +173,7 @@ def _groups(trials: Sequence[Trial], data: Sequence[TrialData], stackable: bool)
 
 
 @contextmanager
-def _matrix_precision(precision: Precision) -> Iterator[None]:
+def matrix_precision(precision: Precision) -> Iterator[None]:
     """Allow a GPU's matrix units to round products to TF32, and put the setting back."""
     matmul, convolution = torch.backends.cuda.matmul, torch.backends.cudnn
     before = matmul.allow_tf32, convolution.allow_tf32

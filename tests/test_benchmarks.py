@@ -1,0 +1,14 @@
+"""Benchmarks are run by hand; here they are at least imported, so that they cannot rot unseen."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = sorted((Path(__file__).parents[1] / "benchmarks").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: path.stem)
+def test_it_imports(path):
+    spec = importlib.util.spec_from_file_location(f"benchmark_{path.stem}", path)
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
