@@ -93,6 +93,8 @@ class Stack:
 
     def results(self) -> list[TrialResult]:
         """One result a trial, as it is now."""
+        if self.stream is not None:
+            self.stream.synchronize()  # they are read on another stream
         return self.record.results(self.trials, self.input_shape)
 
 
