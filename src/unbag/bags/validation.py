@@ -105,9 +105,9 @@ def check_constant_in_bags(
     if len(bad):
         first = bad[0]
         raise BagDataError(
-            f"{name} must repeat one proportion for all instances of a bag, but bag {ids[first]!r} "
+            f"{name} must repeat one value for all instances of a bag, but bag {ids[first]!r} "
             f"has values from {low[first]} to {high[first]} ({len(bad)} such bags). Pass each "
-            "instance its bag's average label, or leave `bags` out if these are instance labels."
+            "instance its bag's value, or leave `bags` out if these are instance labels."
         )
     return y[starts]
 
