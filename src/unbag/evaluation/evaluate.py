@@ -64,7 +64,7 @@ def evaluate(
     bags : array of shape (n_instances,), optional
         Bag of each instance. None reads them from a `BagTarget`; other targets are then taken for
         labels of single instances.
-    noise_variance : float, mapping or array of shape (n_instances,) or (n_bags,), optional
+    noise_variance : float, mapping from bag, or array of shape (n_instances,), optional
         Known variance of the noise in the proportions; `unbag.privacy_noise` gives it.
     noise_kurtosis : float, optional
         Its excess kurtosis, 0 if normal, 3 if Laplace. None estimates it.
