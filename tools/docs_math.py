@@ -1,4 +1,4 @@
-"""Formulas of docstrings as MathML, which browsers draw themselves: no script, no font, no server."""
+"""Formulas of docstrings as MathML, which browsers draw themselves, without script or server."""
 
 import re
 
@@ -14,7 +14,8 @@ class Formulas(Extension):
     """`:math:` and `.. math::` of numpydoc, in Markdown."""
 
     def extendMarkdown(self, md):  # noqa: N802
-        md.preprocessors.register(_Formulas(md), "formulas", 100)
+        # After fenced code (25) has been set aside, and before HTML is looked for (20).
+        md.preprocessors.register(_Formulas(md), "formulas", 22)
 
 
 class _Formulas(Preprocessor):

@@ -57,7 +57,7 @@ def read_blocks(text, page):
 
 
 def run_page(blocks):
-    """Run a page from top to bottom, in the present folder."""
+    """Run a page from top to bottom, in the present folder; returns the names it made."""
     names, printed = {"__name__": "__main__"}, ""
     for block in blocks:
         if block.reason is not None or block.language == "text":
@@ -68,6 +68,7 @@ def run_page(blocks):
             printed = run_python(block, names)
         else:
             printed = run_shell(block)
+    return names
 
 
 def run_python(block, names):

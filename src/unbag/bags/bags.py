@@ -81,8 +81,8 @@ class Bags:
         bag_ids : array of shape (n_bags,), optional
             Ids that go with an array of proportions, counts or noise variances.
         noise_variance : float, mapping or array, optional
-            Known variance of independent zero-mean noise in the proportions. An array is like what
-            it goes with: beside `y` one value per instance, repeated within a bag; else one per bag.
+            Known variance of independent zero-mean noise in the proportions. An array is like
+            what it goes with: beside `y` one value per instance, otherwise one per bag.
         task : {"binary", "multiclass", "multilabel"}, optional
             None reads it off the proportions: one column is binary, several that add up to one are
             multiclass, others multilabel.

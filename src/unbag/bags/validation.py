@@ -202,7 +202,7 @@ def _refuse(bad: Array, values: Array, ids: list[Hashable], wanted: str, way_out
 
 
 def check_one_per_instance(variance: Any, n_instances: int) -> Array:
-    """Refuse an array of one value a bag beside targets of instances: its order is anybody's guess."""
+    """Refuse one value a bag beside targets of instances: their order is anybody's guess."""
     values = np.asarray(variance, dtype=float)
     if values.shape != (n_instances,):
         raise BagDataError(

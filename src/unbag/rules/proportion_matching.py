@@ -41,7 +41,7 @@ class ProportionSquare(Rule):
     paper_name: ClassVar[str] = "PM.Sq"
     instance_loss: ClassVar[InstanceLoss] = "square"
     use_when: ClassVar[str] = (
-        "A baseline, and bags that were balanced by label; in large bags it sees little of the risk."
+        "A baseline, and bags balanced by label; in large bags it sees little of the risk."
     )
 
     def loss(self, logits: Tensor, batch: BagBatch) -> Tensor:
