@@ -69,7 +69,7 @@ def reproduce(
         bool, typer.Option("--compile", help="Compile optimizer and CNNs.")
     ] = False,
     stack: Annotated[int | None, typer.Option(help="Trials trained at once.")] = None,
-    side_by_side: Annotated[int, typer.Option(help="Trials not stacked that share a GPU.")] = 4,
+    side_by_side: Annotated[int, typer.Option(help="Trials not stacked that share a GPU.")] = 8,
     data: Annotated[Path | None, typer.Option(help="Folder that holds the data files.")] = None,
     store: Annotated[Path, typer.Option(help="Where rows are kept.")] = Path("results/rows.sqlite"),
     out: Annotated[Path | None, typer.Option(help="Where tables and figures go.")] = None,

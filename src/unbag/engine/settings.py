@@ -57,7 +57,7 @@ class Settings:
     device: str = "cpu"
     precision: Precision = "float32"
     compile: bool = False
-    side_by_side: int = 4
+    side_by_side: int = 8
     progress: bool = False
 
     def rate_factor(self, epoch: int) -> float:

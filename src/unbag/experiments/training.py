@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ import torch
 from unbag.bags import Bags, make_bags
 from unbag.datasets import Labelled
 from unbag.engine import Monitor, Settings, Trial, TrialResult, train
+from unbag.experiments.blind import BLIND_ERROR, blind_error, hard_predictions
 from unbag.experiments.estimates import SNAPSHOT_EPOCH, TestBags
 from unbag.experiments.measures import error_monitors
 from unbag.experiments.packing import Array
@@ -38,7 +39,7 @@ class Trainer:
         self, data: Mapping[str, Labelled], *, device: str, settings: Mapping[str, Any]
     ) -> None:
         self.data, self.device, self.settings = data, device, settings
-        self._inputs: dict[str, torch.Tensor] = {}
+        self._inputs: dict[tuple[str, str], torch.Tensor] = {}
         self._kept_monitors: dict[tuple[str, int, str], list[Monitor]] = {}
 
     def __call__(
@@ -56,6 +57,8 @@ class Trainer:
         if stack[0].measures == "estimates":
             shots = self._snapshots(stack)
             return {spec: found[spec] | shots[spec] for spec in found if spec in shots}
+        for spec, result in results.items():
+            found[spec][BLIND_ERROR] = self._blind_error(spec, result)
         return found
 
     def _train(
@@ -72,6 +75,12 @@ class Trainer:
         trials = {Trial(s.make_rule(), s.learning_rate or 0.0, s.seed): s for s in stack}
         results = train(list(trials), bags, model=first.model, monitors=monitors, settings=settings)
         return {trials[r.trial]: r for r in results if r.stopped != "interrupted"}
+
+    def _blind_error(self, spec: TrialSpec, result: TrialResult) -> Array:
+        """The trained net's error as bags of test instances show it, beside the truth."""
+        data = self.data[spec.dataset]
+        predicted = hard_predictions(result.model, self._on_device(spec.dataset, "test"))
+        return blind_error(predicted, data, bag_size=spec.bag_size, seed=spec.seed)
 
     def _snapshots(self, stack: list[TrialSpec]) -> dict[TrialSpec, Arrays]:
         """Per-bag losses after ten epochs: the same trials once more, stopped there."""
@@ -93,11 +102,16 @@ class Trainer:
 
     def _bags(self, spec: TrialSpec) -> Bags:
         """The trial's bags; all trials share one copy of the instances, on the device."""
-        data = self.data[spec.dataset]
-        if spec.dataset not in self._inputs:
-            self._inputs[spec.dataset] = torch.from_numpy(data.X_train).to(self.device)
-        X = self._inputs[spec.dataset]
-        return make_bags(X, data.y_train, bag_size=spec.bag_size, seed=spec.seed)
+        X = self._on_device(spec.dataset, "train")
+        y = self.data[spec.dataset].y_train
+        return make_bags(X, y, bag_size=spec.bag_size, seed=spec.seed)
+
+    def _on_device(self, dataset: str, part: Literal["train", "test"]) -> torch.Tensor:
+        if (dataset, part) not in self._inputs:
+            data = self.data[dataset]
+            X = data.X_train if part == "train" else data.X_test
+            self._inputs[dataset, part] = torch.from_numpy(X).to(self.device)
+        return self._inputs[dataset, part]
 
     def _monitors(self, spec: TrialSpec) -> list[Monitor]:
         key = (spec.dataset, spec.bag_size, spec.measures)

@@ -83,8 +83,8 @@ class CountLikelihood(Rule):
             counts <= 0, -batch.sum(softplus(outputs)), -batch.sum(softplus(-outputs))
         )
         safe = torch.where(inside, counts, sizes / 2)
-        tilt = _tilt_to_mean(outputs.detach(), safe, batch)
         exact = batch.largest_size <= self.exact_up_to
+        tilt = _tilt_to_mean(outputs.detach(), safe, batch, n_steps=6 if exact else 16)
         law = _exact_log_mass if exact else _gaussian_log_mass
         return torch.where(inside, law(outputs, safe, tilt, batch), extreme)
 
@@ -98,12 +98,12 @@ def _class_against_rest(outputs: Tensor) -> Tensor:
     return log_scores - others.masked_fill(own, -torch.inf).logsumexp(dim=-1)
 
 
-def _tilt_to_mean(outputs: Tensor, counts: Tensor, batch: BagBatch, n_steps: int = 16) -> Tensor:
+def _tilt_to_mean(outputs: Tensor, counts: Tensor, batch: BagBatch, *, n_steps: int) -> Tensor:
     """Find the shift of the logits for which the expected count is `counts`.
 
     Newton's method from the shift that would be right for equal scores, with a bisection whenever
     it would leave the bracket. The exact probability does not depend on the shift, only its
-    rounding does, so a rough one is as good.
+    rounding does, so a rough one will do; the Gaussian law needs the right one.
     """
     margin = batch.bag_sizes.double().log() + 1
     low = -batch.largest(outputs) - margin
