@@ -132,6 +132,23 @@ def test_a_file_that_is_no_store_is_one_line(tmp_path, content):
     assert not out.exists()
 
 
+@pytest.mark.parametrize("name", [".", "missing"])
+def test_a_folder_without_a_model_or_results_is_one_line(tmp_path, name):
+    arguments = ["report", str(tmp_path / name), "-o", str(tmp_path / "report.html")]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1
+    assert "neither a model" in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rendering_a_store_that_is_not_there_makes_none(tmp_path):
+    store = tmp_path / "missing" / STORE_NAME
+    result = CliRunner().invoke(app, ["reproduce", "render", "--store", str(store)])
+    assert result.exit_code == 1
+    assert "There is no store" in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"claims": [{"a": 1}], "grid": 1, "seed": 1}'])
 def test_claims_that_cannot_be_read_are_refused(folder, text):
     (folder / "theory" / "claims.json").write_text(text)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from unbag.cli import options as opt
+from unbag.errors import UnbagError
 from unbag.estimators.table_model import TableModel
 from unbag.experiments.store import STORE_NAME
 from unbag.report import render_report
@@ -49,4 +50,9 @@ def page_about(source: Path) -> str:
         from unbag.report.results import render_results
 
         return render_results(source)
+    if not (source / "manifest.json").is_file():
+        raise UnbagError(
+            f"{source} holds neither a model of `unbag fit` (no manifest.json) nor results of "
+            f"`unbag reproduce` (no {STORE_NAME})."
+        )
     return render_report(TableModel.load(source).record)
