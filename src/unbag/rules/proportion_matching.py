@@ -75,7 +75,7 @@ class ProportionLog(Rule):
     paper_name: ClassVar[str] = "PM.Log"
     instance_loss: ClassVar[InstanceLoss] = "log"
     use_when: ClassVar[str] = (
-        "Bags grouped by what the features show; the candidate to try beside the default."
+        "The candidate to try beside the default, also where bags are grouped by the features."
     )
 
     def loss(self, logits: Tensor, batch: BagBatch) -> Tensor:
