@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow lint types check clean
+.PHONY: demo test test-slow lint types check docs clean
 
 demo: $(READY)
 	$(BIN)/unbag demo
@@ -24,10 +24,13 @@ types: $(READY)
 
 check: lint types test
 
+docs: $(READY)
+	$(BIN)/python -m mkdocs build --strict
+
 $(READY): pyproject.toml constraints-ci.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints-ci.txt -e ".[dev]"
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

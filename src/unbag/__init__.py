@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         BagBoostingClassifier,
         BagClassifier,
         BagRidgeClassifier,
+        FitOptions,
         TableModel,
         learn_table,
     )
@@ -42,6 +43,7 @@ __all__ = [
     "BagRidgeClassifier",
     "BagTarget",
     "Bags",
+    "FitOptions",
     "Roles",
     "TableEncoder",
     "TableModel",
@@ -70,6 +72,7 @@ _HOMES = {
         "BagBoostingClassifier",
         "BagClassifier",
         "BagRidgeClassifier",
+        "FitOptions",
         "TableModel",
         "learn_table",
     ),

@@ -13,7 +13,7 @@ from torch import nn
 
 from unbag.backends.data_parallel import ParallelTraining
 from unbag.engine import Trial, train
-from unbag.errors import MissingExtraError
+from unbag.errors import MissingExtraError, WorkerError
 
 
 def fragile(shape, n_outputs, flag):
@@ -78,3 +78,9 @@ def main(folder):
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]))
+
+
+def test_a_process_in_no_group_is_told_how_to_make_one(monkeypatch):
+    monkeypatch.delenv("RANK", raising=False)
+    with pytest.raises(WorkerError, match=r"RANK.* not set.*torchrun.*on_processes"):
+        ParallelTraining(Trial(), None, "mlp")()

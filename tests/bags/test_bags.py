@@ -104,6 +104,9 @@ def test_noise_variance_and_proportions_outside_the_unit_interval():
         X, bags=IDS, proportions=noisy, noise_variance={"s": 0.1, "n": 0.2, "e": 0.0}
     )
     np.testing.assert_allclose(each.noise_variance, [0.1, 0.2, 0.0])
+    per_row = [{"s": 0.1, "n": 0.2, "e": 0.0}[b] for b in IDS]
+    like_y = Bags.from_arrays(X, bags=IDS, y=Y, noise_variance=per_row)
+    np.testing.assert_allclose(like_y.noise_variance, each.noise_variance)
 
 
 def test_tasks_are_read_off_the_proportions():
@@ -131,6 +134,14 @@ BAD = {
     "none": ({}, r"exactly one of"),
     "both": ({"y": Y, "counts": [1, 1, 1]}, r"exactly one of"),
     "noise": ({"y": Y, "noise_variance": -1.0}, r"noise_variance.*bag 's' has -1"),
+    "noise per bag": (
+        {"y": Y, "noise_variance": [0.1, 0.2, 0.0]},
+        r"noise_variance must have one value per instance.*wanted 6",
+    ),
+    "noise in a bag": (
+        {"y": Y, "noise_variance": np.arange(len(IDS))},
+        r"noise_variance must repeat one value.*bag",
+    ),
     "noise nan": ({"y": Y, "noise_variance": {"s": 0, "n": np.nan, "e": 0}}, r"bag 'n' has nan"),
 }  # fmt: skip
 

@@ -130,6 +130,12 @@ def test_json_is_all_there_is_on_standard_output(model, tmp_path):
     assert reported["output"] == str(tmp_path / "r.html")
 
 
+@pytest.mark.parametrize(("options", "words"), [([], "95 %"), (["--confidence", 0.9], "90 %")])
+def test_the_table_of_metrics_names_its_confidence(model, options, words):
+    said = good("evaluate", model, "example:conversions_next", *options).output
+    assert f"{words} interval" in said
+
+
 def test_fit_answers_in_json_and_twice_the_same(tmp_path):
     records = []
     for name in ("a", "b"):

@@ -35,6 +35,7 @@ def test_scores_models_and_targets_agree(binary, scores):
     direct = evaluate(model.predict_proba(X), X, y, bags=ids)
     assert evaluate(model, X, y, bags=ids).to_dict() == direct.to_dict()
     assert evaluate(model, X, BagTarget(ids, y)).to_dict() == direct.to_dict()
+    assert evaluate(model.predict_proba(X), None, y, bags=ids).to_dict() == direct.to_dict()
     assert evaluate(lambda X: model.predict_proba(X)[:, 1], X, y, bags=ids)["auc"] == direct["auc"]
 
 

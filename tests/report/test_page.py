@@ -1,23 +1,17 @@
 """The report: complete, self-contained, and rendered by a real browser."""
 
 import re
-import shutil
-import subprocess
-from html.parser import HTMLParser
-from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from browser import CHROMIUM, complaints, outside_requests, unclosed_tags
 
 from unbag.estimators.table_fit import FitOptions, fit_table
 from unbag.estimators.table_record import fit_record
 from unbag.report import render_report
 from unbag.report.charts import Line, line_chart, ticks
 from unbag.tables import Roles, scan_table
-
-CHROMIUM = shutil.which("chromium")
-VOID = {"meta", "link", "path", "rect", "circle", "line", "br"}
 
 
 def make_record(seed, *, name="x"):
@@ -40,31 +34,6 @@ def record():
 @pytest.fixture(scope="module")
 def page(record):
     return render_report(record)
-
-
-class Balance(HTMLParser):
-    """Complains about tags that are not closed in order."""
-
-    def __init__(self):
-        super().__init__()
-        self.open = []
-
-    def handle_starttag(self, tag, attrs):
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        pass
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
-def outside_requests(text):
-    """Everything in a page that would make a browser ask a server."""
-    urls = re.findall(r"""(?:src|href|action)\s*=\s*["']?([^"'\s>]+)|url\(([^)]*)\)""", text)
-    found = [a or b for a, b in urls if not (a or b).startswith(("data:", "#"))]
-    return [*found, *re.findall(r"@import|<script", text)]
 
 
 def test_it_says_what_a_reader_asks(page, record):
@@ -90,9 +59,7 @@ def test_the_check_for_requests_sees_them():
 
 
 def test_tags_are_balanced(page):
-    parser = Balance()
-    parser.feed(page)
-    assert parser.open == []
+    assert unclosed_tags(page) == []
 
 
 def test_names_of_columns_are_escaped():
@@ -119,37 +86,6 @@ def test_a_line_stays_in_its_frame():
     chart = line_chart([Line("a", [0, 1], [-5, 9])], x_label="", y_label="", title="", unit=True)
     heights = [float(y) for y in re.findall(r",(-?[\d.]+)", chart.split('class="line')[1])]
     assert min(heights) >= 0
-
-
-# Asked once everything has loaded or failed to; what was requested is not known before.
-PROBE = """<script>
-window.addEventListener('load', () => {
-const wide = document.documentElement.scrollWidth > window.innerWidth;
-const heights = [...document.querySelectorAll('svg')].map(s => s.getBoundingClientRect().height);
-const entries = performance.getEntriesByType('resource').map(r => r.name);
-const asked = entries.filter(name => !name.startsWith('data:'));
-document.title = ['probe', wide, heights.filter(h => h < 50).length, asked.length].join(' ');
-});
-</script></body>"""
-
-
-def complaints(text, folder, *, width=1100, dark=False):
-    """What a browser finds wrong; the script that asks it is not part of the page."""
-    (folder / "page.html").write_text(text.replace("</body>", PROBE), encoding="utf-8")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0"]
-    options += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-    options += [f"--window-size={width},900", f"--user-data-dir={folder}/profile", "--dump-dom"]
-    options += ["--blink-settings=preferredColorScheme=0"] if dark else []
-    done = subprocess.run(
-        [CHROMIUM, *options, "file://" + quote(str(folder / "page.html"))],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    found = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-    title = re.search("<title>(probe.*?)</title>", done.stdout)
-    return found if title and title[1] == "probe false 0 0" else [*found, title and title[1]]
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")

@@ -148,6 +148,11 @@ def test_wrong_number_of_logits_is_refused(rule):
         rule(torch.zeros(5), BagBatch(torch.tensor([0.5, 0.5]), 3))
 
 
+@pytest.mark.parametrize("name", RULES)
+def test_a_rule_says_when_to_use_it(name):
+    assert 20 < len(RULES[name].use_when) < 200
+
+
 def test_a_rule_is_found_by_name():
     assert get_rule("proportion_square") == ProportionSquare()
     assert get_rule(DebiasedSquare()) == DebiasedSquare()

@@ -19,6 +19,8 @@ from unbag.errors import WorkerError
 
 __all__ = ["join_group", "lone_group", "run_workers"]
 
+# What torchrun tells a worker.
+_GROUP = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 # Seconds that the other workers have to notice one that failed; with gloo they do at once.
 _GRACE = 30.0
 
@@ -43,6 +45,11 @@ def join_group(backend: str = "gloo") -> Iterator[None]:
     if dist.is_initialized():
         yield
         return
+    if missing := [name for name in _GROUP if name not in os.environ]:
+        raise WorkerError(
+            f"This process is in no group of workers: {', '.join(missing)} not set. Start the "
+            "script with torchrun, or call `on_processes` or `on_ray`, which make a group."
+        )
     rank, n_workers = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     hosted = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])

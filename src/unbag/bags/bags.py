@@ -80,8 +80,9 @@ class Bags:
             or else is in order of the bags' first appearance.
         bag_ids : array of shape (n_bags,), optional
             Ids that go with an array of proportions, counts or noise variances.
-        noise_variance : float, mapping or array of shape (n_bags,), optional
-            Known variance of independent zero-mean noise in the proportions.
+        noise_variance : float, mapping or array, optional
+            Known variance of independent zero-mean noise in the proportions. An array is like
+            what it goes with: beside `y` one value per instance, otherwise one per bag.
         task : {"binary", "multiclass", "multilabel"}, optional
             None reads it off the proportions: one column is binary, several that add up to one are
             multiclass, others multilabel.
@@ -104,7 +105,7 @@ class Bags:
         _check_counts_of_bags(sizes, ids)
         rows = np.argsort(codes, kind="stable")
         values = _read_values(y, proportions, counts, rows, sizes, ids, bag_ids)
-        variance = _read_noise(noise_variance, ids, bag_ids)
+        variance = _read_noise(noise_variance, y is not None, rows, sizes, ids, bag_ids)
         values = validation.check_proportions(values, sizes, ids, noisy=variance is not None)
         return cls(X, rows, sizes, values, ids, variance, task or infer_task(values))
 
@@ -261,11 +262,22 @@ def _check_label_counts(counts: Array, sizes: Array, ids: list[Hashable]) -> Non
         )
 
 
-def _read_noise(noise_variance: Any, ids: list[Hashable], bag_ids: Any) -> Array | None:
+def _read_noise(
+    noise_variance: Any,
+    per_instance: bool,
+    rows: Array,
+    sizes: Array,
+    ids: list[Hashable],
+    bag_ids: Any,
+) -> Array | None:
     if noise_variance is None:
         return None
     if np.ndim(noise_variance) == 0 and not hasattr(noise_variance, "keys"):
         variance = np.full(len(ids), float(noise_variance))
+    elif per_instance and not hasattr(noise_variance, "keys"):
+        per_row = validation.check_one_per_instance(noise_variance, len(rows))[rows]
+        starts = np.cumsum(sizes) - sizes
+        variance = validation.check_constant_in_bags(per_row, starts, ids, name="noise_variance")
     else:
         variance = validation.match_to_bags(
             noise_variance, ids, bag_ids=bag_ids, name="noise_variance"

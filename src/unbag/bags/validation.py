@@ -15,6 +15,7 @@ __all__ = [
     "as_instances",
     "check_constant_in_bags",
     "check_noise_variance",
+    "check_one_per_instance",
     "check_proportions",
     "factorize",
     "match_to_bags",
@@ -105,9 +106,9 @@ def check_constant_in_bags(
     if len(bad):
         first = bad[0]
         raise BagDataError(
-            f"{name} must repeat one proportion for all instances of a bag, but bag {ids[first]!r} "
+            f"{name} must repeat one value for all instances of a bag, but bag {ids[first]!r} "
             f"has values from {low[first]} to {high[first]} ({len(bad)} such bags). Pass each "
-            "instance its bag's average label, or leave `bags` out if these are instance labels."
+            "instance its bag's value, or leave `bags` out if these are instance labels."
         )
     return y[starts]
 
@@ -198,6 +199,18 @@ def _refuse(bad: Array, values: Array, ids: list[Hashable], wanted: str, way_out
             f"proportions must be {wanted}, but bag {ids[rows[0]]!r} has {values[rows[0]]} "
             f"({len(rows)} such bags). {way_out}"
         )
+
+
+def check_one_per_instance(variance: Any, n_instances: int) -> Array:
+    """Refuse one value a bag beside targets of instances: their order is anybody's guess."""
+    values = np.asarray(variance, dtype=float)
+    if values.shape != (n_instances,):
+        raise BagDataError(
+            f"noise_variance must have one value per instance, like y, wanted {n_instances}, got "
+            f"shape {values.shape}. Repeat each bag's variance for its instances, or pass a "
+            "mapping from bag id to variance."
+        )
+    return values
 
 
 def check_noise_variance(variance: Array, ids: list[Hashable]) -> Array:

@@ -50,7 +50,8 @@ def show_candidates(candidates: list[dict[str, Any]], console: Console) -> None:
 def show_metrics(evaluation: dict[str, Any], console: Console) -> None:
     """Every metric with its interval."""
     title = f"From {evaluation['n_bags']} bags the model has not seen, without a label"
-    table = Table("metric", "estimate", "95 % interval", title=title)
+    interval = f"{100 * evaluation['confidence']:g} % interval"
+    table = Table("metric", "estimate", interval, title=title)
     for name, found in evaluation["metrics"].items():
         if found["value"] is None:
             table.add_row(name, "not defined", "")

@@ -125,7 +125,7 @@ class BagBoostingClassifier(BagEstimator):
             Proportion of the instance's bag; without `bags`, the instance's own label.
         bags : array of shape (n_instances,), optional
             Bag of each instance. None means bags of one, which is supervised learning.
-        noise_variance : float or mapping from bag to float, optional
+        noise_variance : float, mapping from bag, or array like `y`, optional
             Known variance of zero-mean noise in the proportions: such bags weigh less.
         """
         lightgbm = import_extra("lightgbm", extra="gbm", purpose="BagBoostingClassifier")

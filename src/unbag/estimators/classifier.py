@@ -126,7 +126,7 @@ class BagClassifier(BagEstimator):
             Proportion of the instance's bag; without `bags`, the instance's own label.
         bags : array of shape (n_instances,), optional
             Bag of each instance. None means bags of one, which is supervised learning.
-        noise_variance : float or mapping from bag to float, optional
+        noise_variance : float, mapping from bag, or array like `y`, optional
             Known variance of zero-mean noise in the proportions.
         """
         return self._train(self._read(X, y, bags, noise_variance))

@@ -86,7 +86,7 @@ class BagRidgeClassifier(BagEstimator):
             Proportion of the instance's bag; without `bags`, the instance's own label.
         bags : array of shape (n_instances,), optional
             Bag of each instance. None means bags of one, which is supervised learning.
-        noise_variance : float or mapping, optional
+        noise_variance : float, mapping from bag, or array like `y`, optional
             Known variance of noise in the proportions: such bags weigh less.
         """
         return self._fit_statistics(_BagStatistics.of(self._read(X, y, bags, noise_variance)))

@@ -201,7 +201,7 @@ def check_bags(
         Each instance's bag proportion, or a `BagTarget`.
     bags : array of shape (n_instances,), optional
         Bag of each instance; not needed with a `BagTarget`.
-    noise_variance : float, mapping or array of shape (n_bags,), optional
+    noise_variance : float, mapping from bag, or array of shape (n_instances,), optional
         Known variance of the noise in the proportions.
     level : float
         Chance that random bags with exact proportions raise anything at all.

@@ -77,9 +77,10 @@ def compare_models(
     Parameters are those of `unbag.evaluate`; see `compare_scores` for the method.
     """
     ids = bags_of(y, bags)
-    ids = np.arange(len(X)) if ids is None else ids
-    data = Bags.from_arrays(X, bags=ids, y=np.asarray(y), noise_variance=noise_variance)
+    ids = np.arange(len(y)) if ids is None else ids
     pair = scores_of(first, X), scores_of(second, X)
+    X = np.zeros(len(y)) if X is None else X
+    data = Bags.from_arrays(X, bags=ids, y=np.asarray(y), noise_variance=noise_variance)
     return compare_scores(*pair, data, loss=loss, confidence=confidence, names=names)
 
 

@@ -55,15 +55,16 @@ def evaluate(
     ----------
     model_or_scores : classifier, callable or array
         Something with `predict_proba` or `decision_function`, a function from `X` to
-        probabilities, or the probabilities themselves, one row per instance of `X`.
-    X : array of shape (n_instances, ...)
-        Instances of bags the classifier was not fitted on.
+        probabilities, or the probabilities themselves, one row per instance.
+    X : array of shape (n_instances, ...) or None
+        Instances of bags the classifier was not fitted on. None will do if the first argument is
+        probabilities.
     y : array of shape (n_instances,) or (n_instances, n_outputs)
         Each instance's bag proportion, or a `BagTarget`.
     bags : array of shape (n_instances,), optional
         Bag of each instance. None reads them from a `BagTarget`; other targets are then taken for
         labels of single instances.
-    noise_variance : float, mapping or array of shape (n_bags,), optional
+    noise_variance : float, mapping from bag, or array of shape (n_instances,), optional
         Known variance of the noise in the proportions; `unbag.privacy_noise` gives it.
     noise_kurtosis : float, optional
         Its excess kurtosis, 0 if normal, 3 if Laplace. None estimates it.
@@ -87,14 +88,15 @@ def evaluate(
     >>> scores = np.where(rng.random(6000) < 0.1, ~labels, labels) * 0.8 + 0.1
     >>> ids = np.repeat(np.arange(300), 20)
     >>> y = np.repeat(labels.reshape(300, 20).mean(axis=1), 20)
-    >>> found = evaluate(scores, np.zeros((6000, 1)), y, bags=ids)
+    >>> found = evaluate(scores, None, y, bags=ids)
     >>> found["error"].low < 0.1 < found["error"].high
     True
     """
     ids = bags_of(y, bags)
-    ids = np.arange(len(X)) if ids is None else ids
-    data = Bags.from_arrays(X, bags=ids, y=np.asarray(y), noise_variance=noise_variance)
+    ids = np.arange(len(y)) if ids is None else ids
     scores = scores_of(model_or_scores, X)
+    X = np.zeros(len(y)) if X is None else X
+    data = Bags.from_arrays(X, bags=ids, y=np.asarray(y), noise_variance=noise_variance)
     return evaluate_bags(
         scores, data, noise_kurtosis=noise_kurtosis, confidence=confidence, n_bins=n_bins
     )

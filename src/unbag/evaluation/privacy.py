@@ -21,8 +21,8 @@ class PrivacyNoise:
 
     Attributes
     ----------
-    variance : float or array of shape (n_bags,)
-        Variance of the noise in each proportion: pass as `noise_variance`.
+    variance : float or array
+        Variance of the noise in each proportion, shaped like the sizes: pass as `noise_variance`.
     kurtosis : float
         Its excess kurtosis: pass as `noise_kurtosis`.
     count_variance : float
@@ -56,8 +56,8 @@ def privacy_noise(
     Parameters
     ----------
     mechanism : {"laplace", "gaussian", "geometric"}
-    sizes : int or array of shape (n_bags,)
-        Instances in each bag.
+    sizes : int or array
+        Instances in each bag; for `fit` and `evaluate`, each instance's bag size.
     epsilon : float
         Privacy spent on each count.
     delta : float, optional

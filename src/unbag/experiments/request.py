@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from unbag.datasets import Labelled, load_problem
 from unbag.errors import StoreError, UnbagError
 from unbag.experiments.grid import Grid, load_grids
-from unbag.experiments.store import Store
+from unbag.experiments.store import Store, read_rows
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -131,8 +131,7 @@ def render_request(request: Request, console: Console, show: Show) -> None:
     from unbag.experiments.pages import short_table, write_pages
 
     grids = _grids(request)
-    with Store(request.store) as store:
-        rows = store.rows()
+    rows = read_rows(request.store)
     for grid in grids:
         if grid.name not in FIGURES:
             show(short_table(grid, rows))

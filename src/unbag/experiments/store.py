@@ -21,7 +21,9 @@ from unbag.experiments.packing import Array, pack_arrays, unpack_arrays
 from unbag.experiments.recovery import count_torn_frames
 from unbag.experiments.spec import TrialSpec
 
-__all__ = ["Row", "Store"]
+__all__ = ["STORE_NAME", "Row", "Store", "read_rows"]
+
+STORE_NAME = "rows.sqlite"
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS rows (
@@ -224,6 +226,14 @@ class Store:
             )
 
 
+def read_rows(path: Path | str) -> list[Row]:
+    """Rows of a store as it lies there, which is not touched; damaged ones are left out."""
+    good, n_damaged = _read_copy(Path(path))
+    if n_damaged:
+        _warn(f"{path}: {n_damaged} damaged rows were left out.")
+    return [Row._read(stored) for stored in good]
+
+
 def _connect(path: Path) -> sqlite3.Connection:
     try:
         database = sqlite3.connect(path, isolation_level=None, timeout=60)
@@ -241,7 +251,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 def _read_copy(path: Path) -> tuple[list[_Stored], int]:
     """Rows of a store that may be read-only, unclean or damaged: a copy is read, row by row."""
     if not path.is_file():
-        raise StoreError(f"There is no store at {path} to merge.")
+        raise StoreError(f"There is no store at {path}.")
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "rows.sqlite"
         for ending in ("", "-wal"):

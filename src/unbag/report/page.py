@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import Any
 
 from unbag.report.charts import Line, bar_chart, interval_chart, line_chart
+from unbag.report.templates import render_template
 
 __all__ = ["render_report"]
 
-TEMPLATE = "model.html.jinja"
 METRICS = {
     "error": "Error: share of single rows predicted wrongly",
     "brier": "Brier score: mean squared difference of score and label",
@@ -49,13 +48,8 @@ def render_report(record: dict[str, Any]) -> str:
     str
         HTML that needs no network, no script and no other file.
     """
-    from jinja2 import Environment, StrictUndefined
-
-    text = files("unbag.report").joinpath(TEMPLATE).read_text(encoding="utf-8")
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    environment.filters |= {"percent": percent, "number": number}
-    page = environment.from_string(text)
-    return page.render(
+    return render_template(
+        "model.html.jinja",
         record=record,
         charts=charts_of(record),
         metrics=METRICS,
@@ -140,19 +134,3 @@ def curve_chart(record: dict[str, Any], name: str) -> str | None:
         for c in trained
     ]
     return line_chart(lines, x_label="epoch", y_label=titles[name], title=titles[name])
-
-
-def percent(value: float | None) -> str:
-    """Share as a percentage.
-
-    Examples
-    --------
-    >>> percent(0.1234), percent(None)
-    ('12.3 %', 'not defined')
-    """
-    return "not defined" if value is None else f"{100 * value:.1f} %"
-
-
-def number(value: float | None, digits: int = 4) -> str:
-    """Number with few digits."""
-    return "not defined" if value is None else f"{value:.{digits}f}"

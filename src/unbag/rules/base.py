@@ -26,6 +26,8 @@ class Rule(ABC):
     """What the paper's tables call it, or "new"."""
     instance_loss: ClassVar[InstanceLoss]
     """What the rule becomes when every bag holds one instance."""
+    use_when: ClassVar[str]
+    """When to choose it, for the documentation's table of rules."""
     tasks: ClassVar[tuple[Task, ...]] = ("binary", "multiclass", "multilabel")
     """Tasks the mathematics allows."""
     differentiable: ClassVar[bool] = True

@@ -49,6 +49,10 @@ class CountLikelihood(Rule):
     name: ClassVar[str] = "count_likelihood"
     paper_name: ClassVar[str] = "new"
     instance_loss: ClassVar[InstanceLoss] = "log"
+    use_when: ClassVar[str] = (
+        "Labels that are independent given the features, however bags were grouped; linear models. "
+        "A step costs several times one of the others."
+    )
 
     exact_up_to: int = 1000
 

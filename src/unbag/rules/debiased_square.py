@@ -59,6 +59,10 @@ class DebiasedSquare(Rule):
     name: ClassVar[str] = "debiased_square"
     paper_name: ClassVar[str] = "DSQ"
     instance_loss: ClassVar[InstanceLoss] = "square"
+    use_when: ClassVar[str] = (
+        "The default: bags that are random groups, equal or unequal, exact or with noise of known "
+        "variance."
+    )
 
     debias: Literal["pairwise", "batch", "moving"] = "pairwise"
     beta: float = 0.99

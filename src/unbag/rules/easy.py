@@ -87,6 +87,10 @@ class EasySquare(_Easy):
     name: ClassVar[str] = "easy_square"
     paper_name: ClassVar[str] = "EZ.Sq"
     instance_loss: ClassVar[InstanceLoss] = "square"
+    use_when: ClassVar[str] = (
+        "To compare with the literature: its variance stays when the error goes, and it needs "
+        "random bags."
+    )
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,9 @@ class EasyLog(_Easy):
     name: ClassVar[str] = "easy_log"
     paper_name: ClassVar[str] = "EZ.Log"
     instance_loss: ClassVar[InstanceLoss] = "log"
+    use_when: ClassVar[str] = (
+        "To compare with the literature, or a linear model on small random bags; stop it early."
+    )
 
 
 def _losses_of_each_label(outputs: Tensor, batch: BagBatch, kind: InstanceLoss) -> Tensor:

@@ -38,6 +38,10 @@ class Eprm(Rule):
     name: ClassVar[str] = "eprm"
     paper_name: ClassVar[str] = "EPRM"
     instance_loss: ClassVar[InstanceLoss] = "zero_one"
+    use_when: ClassVar[str] = (
+        "Small classes of hypotheses one of which makes no error, and exact counts; minimised by "
+        "`unbag.exact`."
+    )
     differentiable: ClassVar[bool] = False
 
     def loss(self, logits: Tensor, batch: BagBatch) -> Tensor:

@@ -40,6 +40,9 @@ class ProportionSquare(Rule):
     name: ClassVar[str] = "proportion_square"
     paper_name: ClassVar[str] = "PM.Sq"
     instance_loss: ClassVar[InstanceLoss] = "square"
+    use_when: ClassVar[str] = (
+        "A baseline, and bags balanced by label; in large bags it sees little of the risk."
+    )
 
     def loss(self, logits: Tensor, batch: BagBatch) -> Tensor:
         """Compute the mean squared residual."""
@@ -71,6 +74,9 @@ class ProportionLog(Rule):
     name: ClassVar[str] = "proportion_log"
     paper_name: ClassVar[str] = "PM.Log"
     instance_loss: ClassVar[InstanceLoss] = "log"
+    use_when: ClassVar[str] = (
+        "The candidate to try beside the default, also where bags are grouped by the features."
+    )
 
     def loss(self, logits: Tensor, batch: BagBatch) -> Tensor:
         """Compute the mean cross entropy."""

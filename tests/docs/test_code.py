@@ -1,0 +1,61 @@
+"""Every block of code of every page runs as it stands, or says in its first line why it cannot."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from blocks import NOT_RUN, Block, check_output, read_blocks, run_page, run_shell
+
+from unbag.estimators import FitOptions
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"  # run in test_readme.py, which looks at what it learned
+PAGES = sorted([ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+EPOCHS = 5  # of fits that name none: their words are what is tested here
+
+
+def blocks_of(path):
+    return read_blocks(path.read_text(encoding="utf-8"), str(path.relative_to(ROOT)))
+
+
+@pytest.fixture
+def clone(tmp_path, monkeypatch):
+    """An empty folder, but for the rows that a clone has."""
+    (tmp_path / "results").mkdir()
+    shutil.copy(ROOT / "results" / "rows.sqlite", tmp_path / "results")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(FitOptions, "epochs_on", lambda options, n_rows: options.epochs or EPOCHS)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_the_code_of_a_page_runs(path, clone):
+    run_page(blocks_of(path))
+
+
+def test_few_blocks_are_not_run_and_each_says_why():
+    skipped = [
+        block for path in [README, *PAGES] for block in blocks_of(path) if block.reason is not None
+    ]
+    assert all(len(block.reason.split()) > 2 for block in skipped)
+    assert len(skipped) <= 8, [block.where for block in skipped]
+
+
+def test_the_runner_sees_what_is_wrong(clone):
+    def block(language, text):
+        return Block("page.md", 1, language, text)
+
+    with pytest.raises(AssertionError, match="a block of ''"):
+        read_blocks("```\nx = 1\n```", "page.md")
+    with pytest.raises(ZeroDivisionError):
+        run_page([block("python", "x = 0"), block("python", "1 / x")])
+    with pytest.raises(AssertionError, match="No such"):
+        run_shell(block("sh", "unbag nonsense"))
+    with pytest.raises(AssertionError, match="is not run here"):
+        run_shell(block("sh", "make demo"))
+    for wrong in ("error 0.25", "errors 0.123", "error 0.123 0.1"):
+        with pytest.raises(AssertionError, match=r"page\.md"):
+            check_output(block("output", wrong), "error 0.1234")
+    check_output(block("output", "error  0.124"), "error 0.1234")
+    run_page([block("sh", f"{NOT_RUN}it would take hours.\nmake demo"), block("text", "x")])
