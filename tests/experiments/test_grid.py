@@ -82,7 +82,7 @@ def test_a_wrong_declaration_is_refused():
         load_grids("table3")
 
 
-OTHER_VALUES = {str: "other", int: 77, float: 0.5}
+OTHER_VALUES = {str: "other", int: 77, float: 0.5, bool: True}
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(TrialSpec)])
@@ -91,3 +91,8 @@ def test_the_key_depends_on_every_field(name):
     changed = replace(spec(), **{name: OTHER_VALUES[type(value)]})
     assert changed.key != spec().key
     assert TrialSpec.from_json(changed.to_json()) == changed
+
+
+def test_what_was_added_later_leaves_old_keys_alone():
+    assert "redraw" not in spec().to_json()
+    assert spec().key == "0d53583e7357adb1f2d44f578017eedb"

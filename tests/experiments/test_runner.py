@@ -47,7 +47,7 @@ def test_lean_ends_with_the_trials_it_planned(store):
             "second_half_error",
             "held_out_error",
             "held_out_square",
-            "blind_error",
+            "error_from_bags",
         }
         assert len(row.arrays["test_error"]) == 2
         assert {"seconds", "commit", "device", "versions", "finished"} <= set(row.outcome)

@@ -23,8 +23,8 @@ class Batch:
 
     Attributes
     ----------
-    rows : Tensor of shape (n_trials, n_instances)
-        Row numbers of the instances, bag by bag.
+    rows : Tensor of shape (n_trials, n_instances) or (1, n_instances)
+        Row numbers of the instances, bag by bag; once if all trials see the same.
     proportions : Tensor of shape (n_trials, n_bags) or (n_trials, n_bags, n_outputs)
     noise_variance : Tensor of shape (n_trials, n_bags), optional
     sizes : int or Tensor of shape (n_bags,)
@@ -106,6 +106,8 @@ def cut_stack(data: Sequence[TrialData], device: torch.device) -> list[Batch]:
 def _cut_batch(data: Sequence[TrialData], number: int, device: torch.device) -> Batch:
     chosen = [(d.bags, d.batches[number]) for d in data]
     rows = np.stack([bags.rows_of(batch) for bags, batch in chosen])
+    if (rows == rows[0]).all():
+        rows = rows[:1]
     proportions = np.stack([bags.proportions[batch] for bags, batch in chosen])
     noise = None
     if chosen[0][0].noise_variance is not None:

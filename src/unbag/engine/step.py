@@ -58,8 +58,9 @@ class Step:
     def __call__(self, batch: Batch) -> None:
         """Train on one batch."""
         x = as_inputs(_gather(self.X, batch.rows))
+        shared = len(x) == 1
         with self._autocast():
-            logits = self.learner.logits(x)
+            logits = self.learner.logits(x[0] if shared else x, shared=shared)
         losses = self.losses(logits.float(), batch)
         gradients = torch.autograd.grad(losses.sum(), self.learner.parameters)
         self.optimizer.step(self._joined(gradients))

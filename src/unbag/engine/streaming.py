@@ -138,8 +138,7 @@ class _Stream:
         noise = None if bags.noise_variance is None else stacked(bags.noise_variance)
         size = bags.equal_size
         sizes = torch.from_numpy(bags.sizes) if size is None else size
-        rows = rows.expand(self.n_trials, -1)
-        return Batch(rows, stacked(bags.proportions), noise, sizes)
+        return Batch(rows[None], stacked(bags.proportions), noise, sizes)
 
     def _large_step(self, part: int) -> None:
         """One exact step on bags of any size: logits first, then their gradient, chunk by chunk."""

@@ -17,7 +17,7 @@ from unbag.experiments.measures import HELD_OUT_BAG_SIZE
 
 __all__ = ["BLIND_ERROR", "blind_error", "hard_predictions"]
 
-BLIND_ERROR = "blind_error"
+BLIND_ERROR = "error_from_bags"
 """Name of the array: estimate, ends of the 95 % interval, and the truth."""
 
 
@@ -41,7 +41,7 @@ def blind_error(
     bag_size : int
         At most 100 are used: a test set of 10,000 has too few bags of 1000.
     seed : int
-        Of the bags.
+        Of the bags; one for each trial, since trials that share bags are right or wrong together.
 
     Returns
     -------

@@ -31,6 +31,8 @@ class RuleEntry:
     options : mapping
     bags_per_batch : mapping from str to int
         By bag size; others get as many bags as make `instances_per_batch`.
+    redraw : bool
+        Whether each epoch cuts the bags into batches anew; the paper keeps them.
     models : tuple of str
         Models it serves; empty for all.
     published : bool
@@ -41,6 +43,7 @@ class RuleEntry:
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
     bags_per_batch: Mapping[str, int] = field(default_factory=dict)
+    redraw: bool = False
     models: tuple[str, ...] = ()
     published: bool = False
 
@@ -118,6 +121,7 @@ class Grid:
             seed=0,
             epochs=self.epochs if trained else RIDGE_POINTS,
             measures=self.measures,
+            redraw=rule.redraw,
         )
         rates: tuple[float | None, ...] = self.learning_rates if trained else (None,)
         return Cell(dataset, model, bag_size, rule, spec, rates, self.seeds)

@@ -121,13 +121,17 @@ class Runner:
         return "finished"
 
     def _stacks(self, trials: Iterable[TrialSpec]) -> list[list[TrialSpec]]:
-        """Trials that can be trained at once, at most as many as the grids allow."""
+        """Trials that can be trained at once, at most as many as the grids allow.
+
+        Those of one seed come together: they see the same batches, which are then read once.
+        """
         together: dict[TrialSpec, list[TrialSpec]] = {}
         for trial in trials:
             together.setdefault(trial.stack, []).append(trial)
         stacks = []
         for alike in together.values():
             size = self._stack_size(alike[0])
+            alike.sort(key=lambda trial: trial.seed)
             stacks += [alike[start : start + size] for start in range(0, len(alike), size)]
         return stacks
 

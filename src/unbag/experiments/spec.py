@@ -41,6 +41,8 @@ class TrialSpec:
     seed, epochs : int
     measures : str
         Which monitors are recorded: "errors", or "estimates" for Figure 2.
+    redraw : bool
+        Whether each epoch cuts the bags into batches anew.
 
     Examples
     --------
@@ -61,10 +63,14 @@ class TrialSpec:
     options: str = "{}"
     measures: str = "errors"
     version: int = VERSION
+    redraw: bool = False
 
     def to_json(self) -> str:
-        """The spec as JSON with sorted keys."""
-        return json.dumps(asdict(self), sort_keys=True)
+        """The spec as JSON with sorted keys; what was added later is left out where it is off."""
+        entries = asdict(self)
+        if not self.redraw:
+            del entries["redraw"]
+        return json.dumps(entries, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> TrialSpec:

@@ -12,7 +12,7 @@ from unbag.experiments.published import PAPER_SEEDS, published_error
 from unbag.experiments.selection import Array, CellRows, best_by_held_out, best_by_test, index_rows
 from unbag.experiments.store import Row
 
-__all__ = ["CellSummary", "Estimate", "summarize"]
+__all__ = ["Blind", "CellSummary", "Estimate", "summarize"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,40 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class Blind:
+    """Errors of a cell's trained nets as bags of test instances show them, in percent.
+
+    Attributes
+    ----------
+    estimate, truth : float
+        Mean over the nets of the estimated and of the true error.
+    width : float
+        Mean width of the 95 % intervals.
+    n, n_covered : int
+        Nets that were measured, and those whose interval holds the truth.
+    """
+
+    estimate: float
+    truth: float
+    width: float
+    n: int
+    n_covered: int
+
+    @classmethod
+    def of(cls, found: Array) -> Blind:
+        """From rows of estimate, lower end, upper end and truth, as shares.
+
+        Examples
+        --------
+        >>> Blind.of(np.array([[0.1, 0.05, 0.15, 0.12], [0.3, 0.25, 0.35, 0.2]]))
+        Blind(estimate=20.0, truth=16.0, width=10.0, n=2, n_covered=1)
+        """
+        value, low, high, truth = found.T.astype(float)
+        means = (round(100 * float(np.mean(v)), 4) for v in (value, truth, high - low))
+        return cls(*means, n=len(found), n_covered=int(((low <= truth) & (truth <= high)).sum()))
+
+
+@dataclass(frozen=True)
 class CellSummary:
     """One cell of a table.
 
@@ -58,6 +92,8 @@ class CellSummary:
         not used to choose, and on all of it.
     published : float or None
         The paper's number.
+    blind : Blind or None
+        What bags of test instances say about all the cell's trained nets.
     """
 
     cell: Cell
@@ -71,6 +107,7 @@ class CellSummary:
     free: Estimate
     free_whole: Estimate
     published: float | None
+    blind: Blind | None = None
 
     @property
     def difference(self) -> Estimate | None:
@@ -114,4 +151,14 @@ def _summary(cell: Cell, rows: CellRows) -> CellSummary:
         free=Estimate.of(rows.curves(free_rate, "second_half_error")[each, epochs]),
         free_whole=Estimate.of(rows.curves(free_rate, "test_error")[each, epochs]),
         published=published_error(cell.dataset, cell.bag_size, cell.model, cell.rule.label),
+        blind=_blind(rows),
     )
+
+
+def _blind(cell: CellRows) -> Blind | None:
+    found = [
+        row.arrays["error_from_bags"]
+        for row in cell.rows.values()
+        if "error_from_bags" in row.arrays
+    ]
+    return Blind.of(np.stack(found)) if found else None

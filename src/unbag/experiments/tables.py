@@ -6,6 +6,7 @@ import csv
 from collections.abc import Callable, Iterable
 from io import StringIO
 from pathlib import Path
+from statistics import median
 
 from unbag.experiments.grid import Grid
 from unbag.experiments.published import is_close, reason_for
@@ -135,6 +136,47 @@ def _winner_row(size: int, model: str, here: list[CellSummary], paper: float) ->
     )
 
 
+def _regret_line(cells: list[CellSummary]) -> str:
+    regrets = [cell.regret for cell in cells]
+    return (
+        "Learning rate and epoch chosen without labels cost a median of "
+        f"{median(regrets):.2f} points of test error over {len(regrets)} cells (largest "
+        f"{max(regrets):.1f}) against choosing them on the test set."
+    )
+
+
+def _blind_table(grid: Grid, cells: list[CellSummary]) -> list[Table | str]:
+    """What bags of test instances say about the trained nets, beside the truth."""
+    measured = [(cell, cell.blind) for cell in cells if cell.blind is not None]
+    if not measured:
+        return []
+    n, covered = (sum(getattr(blind, name) for _, blind in measured) for name in ("n", "n_covered"))
+    rows = tuple(
+        (
+            Text(str(c.cell.bag_size)),
+            Text(_NETS.get(c.cell.model, c.cell.model)),
+            Text(c.cell.rule.label),
+            Text(format_error(blind.estimate)),
+            Text(format_error(blind.truth)),
+            Text(format_error(blind.width)),
+            Text(f"{blind.n_covered} of {blind.n}"),
+        )
+        for c, blind in measured
+    )
+    header = ("k", "net", "rule", "estimated", "true", "width", "intervals that cover")
+    return [
+        f"The error of trained nets, at all learning rates, estimated from bags of test instances "
+        f"without a label: {covered} of {n} intervals of 95 % cover the true test error "
+        f"({100 * covered / n:.1f} %).",
+        Table(
+            "Estimated and true error at the last epoch, and mean width of the intervals, averaged "
+            "over a cell's nets; bags of k, but at most 100, test instances.",
+            header,
+            rows,
+        ),
+    ]
+
+
 def page(grid: Grid, cells: list[CellSummary]) -> list[Table | str]:
     """Everything there is to say about a table, in order."""
     published = [c for c in cells if c.published is not None]
@@ -145,6 +187,7 @@ def page(grid: Grid, cells: list[CellSummary]) -> list[Table | str]:
         f"{len(cells)} of {sum(1 for _ in grid.cells())} cells have rows, of {fewest} to {most} "
         f"seeds. {len(close)} of {len(published)} cells that the paper has are within 15 % or half "
         "a point of it.",
+        _regret_line(cells),
         error_table(
             grid,
             cells,
@@ -162,8 +205,8 @@ def page(grid: Grid, cells: list[CellSummary]) -> list[Table | str]:
         error_table(
             grid,
             cells,
-            caption="Learning rate and epoch chosen without labels, by the pairwise debiased risk "
-            "on bags of one half of the test set; error on the other half.",
+            caption="Learning rate and epoch chosen without labels, by the pairwise debiased square "
+            "risk on bags of one half of the test set; error on the other half.",
             pick=lambda cell: cell.free,
         ),
         error_table(
@@ -174,6 +217,7 @@ def page(grid: Grid, cells: list[CellSummary]) -> list[Table | str]:
         ),
         _row_winners(grid, cells),
         _difference_table(grid, cells),
+        *_blind_table(grid, cells),
     ]
 
 
@@ -200,6 +244,11 @@ _COLUMNS: dict[str, Callable[[CellSummary], object]] = {
     "free_whole": lambda c: c.free_whole.mean,
     "free_whole_se": lambda c: c.free_whole.standard_error,
     "regret": lambda c: round(c.regret, 6),
+    "blind_estimate": lambda c: c.blind and c.blind.estimate,
+    "blind_truth": lambda c: c.blind and c.blind.truth,
+    "blind_width": lambda c: c.blind and c.blind.width,
+    "blind_nets": lambda c: c.blind and c.blind.n,
+    "blind_covered": lambda c: c.blind and c.blind.n_covered,
 }
 
 

@@ -69,6 +69,7 @@ class Trainer:
         settings = Settings(
             max_epochs=epochs,
             bags_per_batch=first.bags_per_batch or bags[0].n_bags,
+            redraw=first.redraw,
             device=self.device,
             **self.settings,
         )
@@ -80,7 +81,7 @@ class Trainer:
         """The trained net's error as bags of test instances show it, beside the truth."""
         data = self.data[spec.dataset]
         predicted = hard_predictions(result.model, self._on_device(spec.dataset, "test"))
-        return blind_error(predicted, data, bag_size=spec.bag_size, seed=spec.seed)
+        return blind_error(predicted, data, bag_size=spec.bag_size, seed=int(spec.key[:8], 16))
 
     def _snapshots(self, stack: list[TrialSpec]) -> dict[TrialSpec, Arrays]:
         """Per-bag losses after ten epochs: the same trials once more, stopped there."""
