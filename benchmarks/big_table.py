@@ -4,6 +4,8 @@
     python benchmarks/big_table.py --rows 20000000 --bags 200000 --folder /tmp
 
 The table is generated chunk by chunk, in an order that scatters every bag over the whole file.
+Every speed is printed beside that of pyarrow reading the same file in the same run, once before
+and once after all else. What a net costs by itself is measured on rows already in memory.
 """
 
 import argparse
@@ -17,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from unbag.engine import Settings, Trial
+from unbag.engine import Settings, Trial, train
 from unbag.engine.streaming import train_stream
 from unbag.estimators import BagRidgeClassifier
 from unbag.estimators.table_data import net_of
@@ -27,6 +29,7 @@ from unbag.tables.parts import BagParts, bag_sums
 from unbag.tables.writing import write_table
 
 CHUNK = 200_000
+PLAIN, PLAIN_AGAIN = "read, pyarrow alone", "read, pyarrow alone, again"
 
 
 def draw(n_rows, n_bags, n_features, number):
@@ -74,19 +77,41 @@ class Clock:
     def run(self, name, work):
         start = time.perf_counter()
         found = work()
-        seconds = time.perf_counter() - start
+        self.add(name, time.perf_counter() - start)
+        return found
+
+    def add(self, name, seconds):
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         self.stages[name] = {
             "seconds": round(seconds, 2),
             "rows_per_second": round(self.n_rows / seconds),
             "peak_mb": round(peak),
         }
-        print(
-            f"{name:22s} {seconds:7.1f} s {self.n_rows / seconds / 1e6:7.2f} M rows/s"
-            f"   peak {peak:6.0f} MB",
-            flush=True,
-        )
-        return found
+        print(f"{name:34s} {seconds:7.1f} s   peak {peak:6.0f} MB", flush=True)
+
+    def seconds(self, *names):
+        """Of several stages together."""
+        return sum(self.stages[name]["seconds"] for name in names)
+
+    def shares(self):
+        """Speeds as shares of a plain read; a net's own cost is taken off where it says so."""
+        plain = self.seconds(PLAIN, PLAIN_AGAIN) / 2
+        once = self.seconds("scan", "deal to whole bags")
+        epoch, own = self.seconds("net, one epoch"), self.seconds("net's own steps")
+        scores, own_scores = self.seconds("predict, net"), self.seconds("net's own scores")
+        seconds = {
+            "scan and deal, once": once,
+            "iterate whole bags, per epoch": self.seconds("iterate whole bags"),
+            "net, one epoch": epoch,
+            "net, one epoch, less its own steps": epoch - own,
+            "fit of one epoch, all in": once + epoch,
+            "fit of one epoch, all in, less the net's own steps": once + epoch - own,
+            "predict, ridge": self.seconds("predict, ridge"),
+            "predict, net": scores,
+            "predict, net, less its own scores": scores - own_scores,
+        }
+        # A stage cannot take less than nothing; noise of the clock may say so.
+        return {name: round(plain / max(spent, 0.01), 3) for name, spent in seconds.items()}
 
 
 def predict(model, path, output):
@@ -128,27 +153,23 @@ def main():
         Path(arguments.json).write_text(json.dumps(figures, indent=1) + "\n")
 
 
+def seconds_of(work):
+    """How long something takes."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
 def measure(arguments, folder):
     """Run every stage on one file."""
     path, clock = folder / "big.parquet", Clock(arguments.rows)
     clock.run(
         "generate", lambda: generate(path, arguments.rows, arguments.bags, arguments.features)
     )
-    clock.run("read, pyarrow alone", lambda: parquet_read(path))
+    clock.run(PLAIN, lambda: parquet_read(path))
     clock.run("read, our chunks", lambda: plain_read(path))
     table = clock.run("scan", lambda: scan_table(path, Roles("bag", proportions=("rate",))))
-    everything = {"all": np.arange(table.index.n_bags)}
-    parts = clock.run("deal to whole bags", lambda: BagParts(table, everything, folder=folder))
-    with parts:
-        clock.run("iterate whole bags", lambda: [parts.bags(p).n_bags for p in parts.parts["all"]])
-        ridge = clock.run("ridge", lambda: ridge_of(parts, table))
-        settings = Settings(max_epochs=1, bags_per_batch=arguments.bags_per_batch)
-        [result] = clock.run(
-            "net, one epoch",
-            lambda: train_stream([Trial()], parts, groups=["all"], settings=settings),
-        )
-    net = net_of(result, table.index, arguments.features)
-    models = {"ridge": ridge, "net": net}
+    models = fit_models(table, clock, arguments, folder)
     errors = {}
     for name, classifier in models.items():
         model = TableModel(classifier, table.encoder, table.roles, {})
@@ -156,7 +177,37 @@ def measure(arguments, folder):
         clock.run(f"predict, {name}", lambda m=model, o=output: predict(m, path, o))
         errors[name] = round(error_of(model, arguments), 4)
         print(f"{name}: true error {100 * errors[name]:.1f} %")
-    return {"arguments": vars(arguments), "stages": clock.stages, "true_error": errors}
+    clock.run(PLAIN_AGAIN, lambda: parquet_read(path))
+    shares = clock.shares()
+    for name, share in shares.items():
+        print(f"{name:52s} {100 * share:6.1f} % of pyarrow's plain read")
+    return {
+        "arguments": {n: v for n, v in vars(arguments).items() if n not in ("folder", "json")},
+        "stages": clock.stages,
+        "shares_of_plain_read": shares,
+        "true_error": errors,
+    }
+
+
+def fit_models(table, clock, arguments, folder):
+    """Deal the rows, then ridge and one epoch of a net, and what the net costs without files."""
+    everything = {"all": np.arange(table.index.n_bags)}
+    settings = Settings(max_epochs=1, bags_per_batch=arguments.bags_per_batch, redraw=True)
+    parts = clock.run("deal to whole bags", lambda: BagParts(table, everything, folder=folder))
+    with parts:
+        clock.run("iterate whole bags", lambda: [parts.bags(p).n_bags for p in parts.parts["all"]])
+        ridge = clock.run("ridge", lambda: ridge_of(parts, table))
+        [result] = clock.run(
+            "net, one epoch",
+            lambda: train_stream([Trial()], parts, groups=["all"], settings=settings),
+        )
+        some = parts.bags(parts.parts["all"][0])
+    net = net_of(result, table.index, arguments.features)
+    times = arguments.rows / len(some.X)
+    own = seconds_of(lambda: train([Trial()], some, settings=settings))
+    clock.add("net's own steps", times * own)
+    clock.add("net's own scores", times * seconds_of(lambda: net.predict_proba(some.X)))
+    return {"ridge": ridge, "net": net}
 
 
 if __name__ == "__main__":
