@@ -15,7 +15,7 @@ from unbag.estimators.bag_gradients import BagGradients, initial_scores, scores_
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.classifier import draw_seed
 from unbag.estimators.saving import ModelFolderError, read_folder, write_folder
-from unbag.evaluation.risk import estimate_risk
+from unbag.evaluation.risk import Loss, estimate_risk
 from unbag.extras import import_extra
 
 __all__ = ["BagBoostingClassifier"]
@@ -48,6 +48,8 @@ class BagBoostingClassifier(BagEstimator):
         Share of the bags that are held out to choose the number of trees; 0 keeps them all.
     patience : int, optional
         Trees without a better held-out risk before growing stops.
+    criterion : {"zero_one", "square"}
+        Which risk is estimated on the held-out bags.
     n_jobs : int
         Threads; -1 takes as many as there are cores.
     random_state : int, RandomState or None
@@ -62,7 +64,7 @@ class BagBoostingClassifier(BagEstimator):
     n_trees_ : int
         Rounds that are used for predictions.
     held_out_risk_ : array of shape (n_rounds,)
-        Estimated error after each round; empty without `validation_share`.
+        Estimated risk after each round; empty without `validation_share`.
 
     Notes
     -----
@@ -95,6 +97,7 @@ class BagBoostingClassifier(BagEstimator):
         extra_trees: bool = True,
         validation_share: float = 0.0,
         patience: int | None = None,
+        criterion: Loss = "zero_one",
         n_jobs: int = 1,
         random_state: Any = None,
     ) -> None:
@@ -106,6 +109,7 @@ class BagBoostingClassifier(BagEstimator):
         self.extra_trees = extra_trees
         self.validation_share = validation_share
         self.patience = patience
+        self.criterion = criterion
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -128,16 +132,23 @@ class BagBoostingClassifier(BagEstimator):
         noise_variance : float or mapping from bag to float, optional
             Known variance of zero-mean noise in the proportions: such bags weigh less.
         """
-        lightgbm = import_extra("lightgbm", extra="gbm", purpose="BagBoostingClassifier")
-        if self.patience is not None and not self.validation_share:
-            raise ValueError("patience needs held-out bags: set validation_share, such as 0.2.")
         data = self._read(X, y, bags, noise_variance)
+        if not self.validation_share:
+            return self._train(data, None)
         seed = draw_seed(self.random_state)
-        aside = None
-        if self.validation_share:
-            data, aside = split_bags(data, share=self.validation_share, seed=seed)
+        return self._train(*split_bags(data, share=self.validation_share, seed=seed))
+
+    def fit_bags(self, data: Bags, *, held_out: Bags | None = None) -> BagBoostingClassifier:
+        """Grow trees on a `Bags`; held-out ones, if given, choose how many."""
+        self._adopt(data.task, data.n_outputs, data.X.shape[1])
+        return self._train(data, held_out)
+
+    def _train(self, data: Bags, aside: Bags | None) -> BagBoostingClassifier:
+        lightgbm = import_extra("lightgbm", extra="gbm", purpose="BagBoostingClassifier")
+        if self.patience is not None and aside is None:
+            raise ValueError("patience needs held-out bags: set validation_share, such as 0.2.")
         self.initial_score_ = initial_scores(data)
-        self._grow(lightgbm, data, aside, seed)
+        self._grow(lightgbm, data, aside, draw_seed(self.random_state))
         return self
 
     def _grow(self, lightgbm: Any, data: Bags, aside: Bags | None, seed: int) -> None:
@@ -260,7 +271,8 @@ class _HeldOut:
 
     def _measure(self, raw: Array, dataset: Any) -> tuple[str, float, bool]:
         scores = self.model._probabilities(raw)
-        self.risks.append(estimate_risk(scores, self.bags).value)  # type: ignore[arg-type]
+        risk = estimate_risk(scores, self.bags, loss=self.model.criterion)  # type: ignore[arg-type]
+        self.risks.append(risk.value)
         return "held_out_risk", self.risks[-1], False
 
 

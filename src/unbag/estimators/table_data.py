@@ -14,6 +14,7 @@ from unbag.bags import Bags
 from unbag.engine import Monitor, Settings, Trial, TrialResult, train
 from unbag.engine.streaming import train_stream
 from unbag.errors import TableError
+from unbag.estimators.boosting import BagBoostingClassifier
 from unbag.estimators.classifier import BagClassifier
 from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.randomness import numpy_generator
@@ -24,6 +25,7 @@ __all__ = ["BagsInMemory", "BagsOnDisk", "Split", "TrainingBags", "some_bags", "
 
 Array = NDArray[Any]
 MIN_BAGS = 10
+PATIENCE = 50
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,18 @@ class BagsInMemory:
     def ridge(self, groups: Sequence[str]) -> BagRidgeClassifier:
         """Closed form on these groups."""
         return BagRidgeClassifier().fit_bags(self.bags.take(self.split.of(groups)))
+
+    def boosting(
+        self, groups: Sequence[str], *, n_trees: int, seed: int, held_out: Bags | None = None
+    ) -> BagBoostingClassifier:
+        """Boosted trees on these groups; held-out bags, if given, choose how many."""
+        clf = BagBoostingClassifier(
+            n_estimators=n_trees,
+            patience=None if held_out is None else PATIENCE,
+            criterion="square",
+            random_state=seed,
+        )
+        return clf.fit_bags(self.bags.take(self.split.of(groups)), held_out=held_out)
 
     def nets(
         self,
