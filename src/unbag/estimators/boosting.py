@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,8 @@ from unbag.estimators.bag_gradients import BagGradients, initial_scores, scores_
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.classifier import draw_seed
 from unbag.estimators.saving import ModelFolderError, read_folder, write_folder
-from unbag.evaluation.risk import Loss, estimate_risk
+from unbag.estimators.tree_stopping import HeldOutTrees, gathered
+from unbag.evaluation.risk import Loss
 from unbag.extras import import_extra
 
 __all__ = ["BagBoostingClassifier"]
@@ -32,7 +32,10 @@ class BagBoostingClassifier(BagEstimator):
     Parameters
     ----------
     n_estimators : int
-        Trees, or rounds of one tree a class.
+        Rounds of one tree, or of one tree a class.
+    n_runs : int
+        Boosted models grown side by side, whose raw scores are averaged. They differ in the split
+        points that are drawn; what each makes of the chance composition of the bags averages out.
     learning_rate : float
     num_leaves : int
         Leaves of a tree.
@@ -90,6 +93,7 @@ class BagBoostingClassifier(BagEstimator):
         self,
         *,
         n_estimators: int = 400,
+        n_runs: int = 3,
         learning_rate: float = 0.1,
         num_leaves: int = 8,
         min_child_samples: int = 20,
@@ -102,6 +106,7 @@ class BagBoostingClassifier(BagEstimator):
         random_state: Any = None,
     ) -> None:
         self.n_estimators = n_estimators
+        self.n_runs = n_runs
         self.learning_rate = learning_rate
         self.num_leaves = num_leaves
         self.min_child_samples = min_child_samples
@@ -152,23 +157,25 @@ class BagBoostingClassifier(BagEstimator):
         return self
 
     def _grow(self, lightgbm: Any, data: Bags, aside: Bags | None, seed: int) -> None:
-        data = _gathered(data)
-        gradients, n_outputs = BagGradients(data), data.n_outputs
+        data = gathered(data)
+        gradients, n_columns = BagGradients(data), self.n_runs * data.n_outputs
 
         def objective(raw: Array, dataset: Any) -> tuple[Array, Array]:
-            found = gradients(self._shifted(raw))
-            # LightGBM wants a flat array of one output, and rows of several.
-            return tuple(part.ravel() if n_outputs == 1 else part for part in found)  # type: ignore[return-value]
+            runs = self._by_run(raw).swapaxes(0, 1)
+            found = (np.hstack(parts) for parts in zip(*map(gradients, runs), strict=True))
+            # LightGBM wants a flat array of one column, and rows of several.
+            slopes, curvatures = (part.ravel() if n_columns == 1 else part for part in found)
+            return slopes, curvatures
 
         _refuse_constant_features(data)
-        parameters = self._parameters(gradients, seed)
+        parameters = self._parameters(gradients, seed) | {"num_class": n_columns}
         train_set = lightgbm.Dataset(data.X, np.zeros(data.n_instances), params=parameters)
-        held_out = _HeldOut(self, aside, train_set, lightgbm)
+        held_out = HeldOutTrees(aside, self._probabilities, self.criterion)
         self.booster_ = lightgbm.train(
             parameters | {"objective": objective},
             train_set,
             num_boost_round=self.n_estimators,
-            **held_out.arguments(),
+            **held_out.arguments(lightgbm, train_set, self.patience or self.n_estimators),
         )
         self.held_out_risk_ = np.asarray(held_out.risks)
         self.n_trees_ = self.booster_.best_iteration if aside else self.booster_.current_iteration()
@@ -176,7 +183,6 @@ class BagBoostingClassifier(BagEstimator):
 
     def _parameters(self, gradients: BagGradients, seed: int) -> dict[str, Any]:
         return {
-            "num_class": gradients.targets.shape[1],
             "learning_rate": self.learning_rate,
             "num_leaves": self.num_leaves,
             "min_data_in_leaf": self.min_child_samples,
@@ -193,12 +199,12 @@ class BagBoostingClassifier(BagEstimator):
             "verbose": -1,
         }
 
-    def _shifted(self, raw: Array) -> Array:
-        """Raw scores of the trees, with an output axis and the initial score."""
-        return raw.reshape(len(raw), -1) + self.initial_score_
+    def _by_run(self, raw: Array) -> Array:
+        """Raw scores with the initial one, shape (n_instances, n_runs, n_outputs)."""
+        return raw.reshape(len(raw), -1, len(self.initial_score_)) + self.initial_score_
 
     def _probabilities(self, raw: Array) -> Array:
-        scores = scores_of_raw(self._shifted(raw), self.task_)
+        scores = scores_of_raw(self._by_run(raw).mean(axis=1), self.task_)
         return scores[:, 0] if self.task_ == "binary" else scores
 
     def _scores(self, X: Array) -> Array:
@@ -248,37 +254,6 @@ class BagBoostingClassifier(BagEstimator):
         model.held_out_risk_ = tensors["held_out_risk"]
         model.booster_ = _read_booster(lightgbm, tensors["booster"], folder)
         return model
-
-
-class _HeldOut:
-    """Estimates the error on held-out bags after each round, and stops growing by it."""
-
-    def __init__(
-        self, model: BagBoostingClassifier, bags: Bags | None, train_set: Any, lightgbm: Any
-    ) -> None:
-        self.model, self.lightgbm, self.risks = model, lightgbm, list[float]()
-        self.bags = None if bags is None else _gathered(bags)
-        if self.bags is not None:
-            self.dataset = train_set.create_valid(self.bags.X, np.zeros(self.bags.n_instances))
-
-    def arguments(self) -> dict[str, Any]:
-        """What `lightgbm.train` is to be given; nothing without held-out bags."""
-        if self.bags is None:
-            return {}
-        rounds = self.model.patience or self.model.n_estimators
-        stopping = self.lightgbm.early_stopping(rounds, verbose=False)
-        return {"valid_sets": [self.dataset], "feval": self._measure, "callbacks": [stopping]}
-
-    def _measure(self, raw: Array, dataset: Any) -> tuple[str, float, bool]:
-        scores = self.model._probabilities(raw)
-        risk = estimate_risk(scores, self.bags, loss=self.model.criterion)  # type: ignore[arg-type]
-        self.risks.append(risk.value)
-        return "held_out_risk", self.risks[-1], False
-
-
-def _gathered(data: Bags) -> Bags:
-    """The same bags with their own instances, the first bag's first."""
-    return replace(data, X=data.X[data.rows], rows=np.arange(data.n_instances))
 
 
 def _refuse_constant_features(data: Bags) -> None:

@@ -17,6 +17,7 @@ from unbag.errors import TableError
 from unbag.estimators.boosting import BagBoostingClassifier
 from unbag.estimators.classifier import BagClassifier
 from unbag.estimators.ridge import BagRidgeClassifier
+from unbag.estimators.tree_stopping import gathered
 from unbag.randomness import numpy_generator
 from unbag.tables import BagIndex, BagTable, read_bags
 from unbag.tables.parts import BagParts, bag_sums
@@ -168,13 +169,6 @@ class BagsOnDisk:
     def close(self) -> None:
         """Remove the files."""
         self.parts.close()
-
-
-def gathered(bags: Bags) -> Bags:
-    """The same bags with an `X` that holds their instances only, bag by bag."""
-    rows = np.arange(bags.n_instances)
-    X = bags.X[bags.rows]
-    return Bags(X, rows, bags.sizes, bags.proportions, bags.ids, bags.noise_variance, bags.task)
 
 
 def _joined(parts: Sequence[Bags]) -> Bags:
