@@ -50,11 +50,13 @@ def generate(path, n_rows, n_bags, n_features):
         positives += np.bincount(bag, label, n_bags)
         sizes += np.bincount(bag, minlength=n_bags)
     rate = positives / np.maximum(sizes, 1)
-    with write_table(path) as writer:
+    names = [f"x{i}" for i in range(n_features)]
+    kinds = [("bag", pa.int64()), ("rate", pa.float64()), *((name, pa.float32()) for name in names)]
+    with pq.ParquetWriter(path, pa.schema(kinds)) as writer:
         for number in numbers:
             bag, X, _ = draw(n_rows, n_bags, n_features, number)
-            columns = {f"x{i}": X[:, i] for i in range(n_features)}
-            writer.add(pa.record_batch({"bag": bag, "rate": rate[bag], **columns}))
+            columns = {name: X[:, i] for i, name in enumerate(names)}
+            writer.write_batch(pa.record_batch({"bag": bag, "rate": rate[bag], **columns}))
 
 
 def plain_read(path):

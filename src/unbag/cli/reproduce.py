@@ -53,7 +53,8 @@ class What(StrEnum):
             What.RENDER: ["--out pages/", "--store rows.sqlite --json"],
         }[self]
         lines = [f"  unbag reproduce {self} {options}" for options in examples]
-        return "\n\n".join([self.summary, _HOW, "Examples:", *lines])
+        how = [] if self is What.RENDER else [_HOW]
+        return "\n\n".join([self.summary, *how, "Examples:", *lines])
 
 
 class ProtocolName(StrEnum):

@@ -27,7 +27,7 @@ class TableWriter:
     def add(self, batch: pa.RecordBatch) -> None:
         """Append some rows."""
         if self.writer is None:
-            make = pacsv.CSVWriter if self.kind == "csv" else pq.ParquetWriter
+            make = pacsv.CSVWriter if self.kind == "csv" else _parquet_writer
             self.writer = make(self.path, batch.schema)
         self.writer.write_batch(batch)
         self.rows += batch.num_rows
@@ -36,6 +36,12 @@ class TableWriter:
         """Finish the file."""
         if self.writer is not None:
             self.writer.close()
+
+
+def _parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    """Scores are nearly all different: looking for repeated ones would take most of the time."""
+    repeated = [field.name for field in schema if not pa.types.is_floating(field.type)]
+    return pq.ParquetWriter(path, schema, use_dictionary=repeated)
 
 
 @contextmanager
