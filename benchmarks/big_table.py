@@ -5,7 +5,8 @@
 
 The table is generated chunk by chunk, in an order that scatters every bag over the whole file.
 Every speed is printed beside that of pyarrow reading the same file in the same run, once before
-and once after all else. What a net costs by itself is measured on rows already in memory.
+and once after all else: by the clock, and by the processor's time, which other work on the machine
+does not change. What a net costs by itself is measured on rows already in memory.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import json
 import resource
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -77,43 +79,44 @@ class Clock:
         self.n_rows, self.stages = n_rows, {}
 
     def run(self, name, work):
-        start = time.perf_counter()
-        found = work()
-        self.add(name, time.perf_counter() - start)
+        spent, found = spent_on(work)
+        self.add(name, spent)
         return found
 
-    def add(self, name, seconds):
+    def add(self, name, spent):
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         self.stages[name] = {
-            "seconds": round(seconds, 2),
-            "rows_per_second": round(self.n_rows / seconds),
+            "seconds": round(spent[0], 2),
+            "processor_seconds": round(spent[1], 2),
+            "rows_per_second": round(self.n_rows / spent[0]),
             "peak_mb": round(peak),
         }
-        print(f"{name:34s} {seconds:7.1f} s   peak {peak:6.0f} MB", flush=True)
+        print(
+            f"{name:28s} {spent[0]:7.1f} s, processor {spent[1]:7.1f} s, peak {peak:6.0f} MB",
+            flush=True,
+        )
 
-    def seconds(self, *names):
-        """Of several stages together."""
-        return sum(self.stages[name]["seconds"] for name in names)
-
-    def shares(self):
+    def shares(self, kind):
         """Speeds as shares of a plain read; a net's own cost is taken off where it says so."""
-        plain = self.seconds(PLAIN, PLAIN_AGAIN) / 2
-        once = self.seconds("scan", "deal to whole bags")
-        epoch, own = self.seconds("net, one epoch"), self.seconds("net's own steps")
-        scores, own_scores = self.seconds("predict, net"), self.seconds("net's own scores")
-        seconds = {
+
+        def seconds(*names):
+            return sum(self.stages[name][kind] for name in names)
+
+        plain, once = seconds(PLAIN, PLAIN_AGAIN) / 2, seconds("scan", "deal to whole bags")
+        epoch, own = seconds("net, one epoch"), seconds("net's own steps")
+        scores, own_scores = seconds("predict, net"), seconds("net's own scores")
+        spent = {
             "scan and deal, once": once,
-            "iterate whole bags, per epoch": self.seconds("iterate whole bags"),
+            "iterate whole bags, per epoch": seconds("iterate whole bags"),
             "net, one epoch": epoch,
-            "net, one epoch, less its own steps": epoch - own,
             "fit of one epoch, all in": once + epoch,
             "fit of one epoch, all in, less the net's own steps": once + epoch - own,
-            "predict, ridge": self.seconds("predict, ridge"),
+            "predict, ridge": seconds("predict, ridge"),
             "predict, net": scores,
             "predict, net, less its own scores": scores - own_scores,
         }
-        # A stage cannot take less than nothing; noise of the clock may say so.
-        return {name: round(plain / max(spent, 0.01), 3) for name, spent in seconds.items()}
+        # The net's own cost was measured at another moment: other work may make it the larger one.
+        return {n: round(plain / s, 3) if s > 0 else None for n, s in spent.items()}
 
 
 def predict(model, path, output):
@@ -155,11 +158,11 @@ def main():
         Path(arguments.json).write_text(json.dumps(figures, indent=1) + "\n")
 
 
-def seconds_of(work):
-    """How long something takes."""
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
+def spent_on(work):
+    """Seconds by the clock and of the processor, and what came of it."""
+    clock, processor = time.perf_counter(), time.process_time()
+    found = work()
+    return (time.perf_counter() - clock, time.process_time() - processor), found
 
 
 def measure(arguments, folder):
@@ -180,15 +183,23 @@ def measure(arguments, folder):
         errors[name] = round(error_of(model, arguments), 4)
         print(f"{name}: true error {100 * errors[name]:.1f} %")
     clock.run(PLAIN_AGAIN, lambda: parquet_read(path))
-    shares = clock.shares()
-    for name, share in shares.items():
-        print(f"{name:52s} {100 * share:6.1f} % of pyarrow's plain read")
+    shares = {kind: clock.shares(kind) for kind in ("seconds", "processor_seconds")}
+    print("speed as a share of pyarrow's plain read, by the clock and by the processor:")
+    for name, share in shares["seconds"].items():
+        print(f"{name:52s} {share or 0:7.1%} {shares['processor_seconds'][name] or 0:7.1%}")
     return {
         "arguments": {n: v for n, v in vars(arguments).items() if n not in ("folder", "json")},
         "stages": clock.stages,
         "shares_of_plain_read": shares,
         "true_error": errors,
     }
+
+
+def epoch_of(bags, settings):
+    """What one epoch takes on bags in memory: five of them less one, halved twice."""
+    one, _ = spent_on(lambda: train([Trial()], bags, settings=settings))
+    five, _ = spent_on(lambda: train([Trial()], bags, settings=replace(settings, max_epochs=5)))
+    return [(after - before) / 4 for before, after in zip(one, five, strict=True)]
 
 
 def fit_models(table, clock, arguments, folder):
@@ -206,9 +217,9 @@ def fit_models(table, clock, arguments, folder):
         some = parts.bags(parts.parts["all"][0])
     net = net_of(result, table.index, arguments.features)
     times = arguments.rows / len(some.X)
-    own = seconds_of(lambda: train([Trial()], some, settings=settings))
-    clock.add("net's own steps", times * own)
-    clock.add("net's own scores", times * seconds_of(lambda: net.predict_proba(some.X)))
+    scores, _ = spent_on(lambda: net.predict_proba(some.X))
+    clock.add("net's own steps", [times * seconds for seconds in epoch_of(some, settings)])
+    clock.add("net's own scores", [times * seconds for seconds in scores])
     return {"ridge": ridge, "net": net}
 
 

@@ -12,6 +12,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from unbag.errors import TableError
+from unbag.tables.parsing import is_text
 from unbag.tables.sources import SUFFIXES
 
 __all__ = ["TableWriter", "write_table", "write_text"]
@@ -39,8 +40,8 @@ class TableWriter:
 
 
 def _parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """Scores are nearly all different: looking for repeated ones would take most of the time."""
-    repeated = [field.name for field in schema if not pa.types.is_floating(field.type)]
+    """Scores and keys are nearly all different: looking for repeated ones takes most of the time."""
+    repeated = [field.name for field in schema if is_text(field.type)]
     return pq.ParquetWriter(path, schema, use_dictionary=repeated)
 
 
