@@ -40,7 +40,7 @@ class TableWriter:
 
 
 def _parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """Scores and keys are nearly all different: looking for repeated ones takes most of the time."""
+    """Scores and keys are nearly all different: looking for repeated ones takes very long."""
     repeated = [field.name for field in schema if is_text(field.type)]
     return pq.ParquetWriter(path, schema, use_dictionary=repeated)
 
