@@ -4,6 +4,9 @@
     python benchmarks/big_table.py --rows 20000000 --bags 200000 --folder /tmp
 
 The table is generated chunk by chunk, in an order that scatters every bag over the whole file.
+Every speed is printed beside that of pyarrow reading the same file in the same run, once before
+and once after all else: by the clock, and by the processor's time, which other work on the machine
+does not change. What a net costs by itself is measured on rows already in memory.
 """
 
 import argparse
@@ -11,13 +14,14 @@ import json
 import resource
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from unbag.engine import Settings, Trial
+from unbag.engine import Settings, Trial, train
 from unbag.engine.streaming import train_stream
 from unbag.estimators import BagRidgeClassifier
 from unbag.estimators.table_data import net_of
@@ -27,6 +31,7 @@ from unbag.tables.parts import BagParts, bag_sums
 from unbag.tables.writing import write_table
 
 CHUNK = 200_000
+PLAIN, PLAIN_AGAIN = "read, pyarrow alone", "read, pyarrow alone, again"
 
 
 def draw(n_rows, n_bags, n_features, number):
@@ -47,11 +52,13 @@ def generate(path, n_rows, n_bags, n_features):
         positives += np.bincount(bag, label, n_bags)
         sizes += np.bincount(bag, minlength=n_bags)
     rate = positives / np.maximum(sizes, 1)
-    with write_table(path) as writer:
+    names = [f"x{i}" for i in range(n_features)]
+    kinds = [("bag", pa.int64()), ("rate", pa.float64()), *((name, pa.float32()) for name in names)]
+    with pq.ParquetWriter(path, pa.schema(kinds)) as writer:
         for number in numbers:
             bag, X, _ = draw(n_rows, n_bags, n_features, number)
-            columns = {f"x{i}": X[:, i] for i in range(n_features)}
-            writer.add(pa.record_batch({"bag": bag, "rate": rate[bag], **columns}))
+            columns = {name: X[:, i] for i, name in enumerate(names)}
+            writer.write_batch(pa.record_batch({"bag": bag, "rate": rate[bag], **columns}))
 
 
 def plain_read(path):
@@ -72,21 +79,44 @@ class Clock:
         self.n_rows, self.stages = n_rows, {}
 
     def run(self, name, work):
-        start = time.perf_counter()
-        found = work()
-        seconds = time.perf_counter() - start
+        spent, found = spent_on(work)
+        self.add(name, spent)
+        return found
+
+    def add(self, name, spent):
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         self.stages[name] = {
-            "seconds": round(seconds, 2),
-            "rows_per_second": round(self.n_rows / seconds),
+            "seconds": round(spent[0], 2),
+            "processor_seconds": round(spent[1], 2),
+            "rows_per_second": round(self.n_rows / spent[0]),
             "peak_mb": round(peak),
         }
         print(
-            f"{name:22s} {seconds:7.1f} s {self.n_rows / seconds / 1e6:7.2f} M rows/s"
-            f"   peak {peak:6.0f} MB",
+            f"{name:28s} {spent[0]:7.1f} s, processor {spent[1]:7.1f} s, peak {peak:6.0f} MB",
             flush=True,
         )
-        return found
+
+    def shares(self, kind):
+        """Speeds as shares of a plain read; a net's own cost is taken off where it says so."""
+
+        def seconds(*names):
+            return sum(self.stages[name][kind] for name in names)
+
+        plain, once = seconds(PLAIN, PLAIN_AGAIN) / 2, seconds("scan", "deal to whole bags")
+        epoch, own = seconds("net, one epoch"), seconds("net's own steps")
+        scores, own_scores = seconds("predict, net"), seconds("net's own scores")
+        spent = {
+            "scan and deal, once": once,
+            "iterate whole bags, per epoch": seconds("iterate whole bags"),
+            "net, one epoch": epoch,
+            "fit of one epoch, all in": once + epoch,
+            "fit of one epoch, all in, less the net's own steps": once + epoch - own,
+            "predict, ridge": seconds("predict, ridge"),
+            "predict, net": scores,
+            "predict, net, less its own scores": scores - own_scores,
+        }
+        # The net's own cost was measured at another moment: other work may make it the larger one.
+        return {n: round(plain / s, 3) if s > 0 else None for n, s in spent.items()}
 
 
 def predict(model, path, output):
@@ -128,27 +158,23 @@ def main():
         Path(arguments.json).write_text(json.dumps(figures, indent=1) + "\n")
 
 
+def spent_on(work):
+    """Seconds by the clock and of the processor, and what came of it."""
+    clock, processor = time.perf_counter(), time.process_time()
+    found = work()
+    return (time.perf_counter() - clock, time.process_time() - processor), found
+
+
 def measure(arguments, folder):
     """Run every stage on one file."""
     path, clock = folder / "big.parquet", Clock(arguments.rows)
     clock.run(
         "generate", lambda: generate(path, arguments.rows, arguments.bags, arguments.features)
     )
-    clock.run("read, pyarrow alone", lambda: parquet_read(path))
+    clock.run(PLAIN, lambda: parquet_read(path))
     clock.run("read, our chunks", lambda: plain_read(path))
     table = clock.run("scan", lambda: scan_table(path, Roles("bag", proportions=("rate",))))
-    everything = {"all": np.arange(table.index.n_bags)}
-    parts = clock.run("deal to whole bags", lambda: BagParts(table, everything, folder=folder))
-    with parts:
-        clock.run("iterate whole bags", lambda: [parts.bags(p).n_bags for p in parts.parts["all"]])
-        ridge = clock.run("ridge", lambda: ridge_of(parts, table))
-        settings = Settings(max_epochs=1, bags_per_batch=arguments.bags_per_batch)
-        [result] = clock.run(
-            "net, one epoch",
-            lambda: train_stream([Trial()], parts, groups=["all"], settings=settings),
-        )
-    net = net_of(result, table.index, arguments.features)
-    models = {"ridge": ridge, "net": net}
+    models = fit_models(table, clock, arguments, folder)
     errors = {}
     for name, classifier in models.items():
         model = TableModel(classifier, table.encoder, table.roles, {})
@@ -156,7 +182,45 @@ def measure(arguments, folder):
         clock.run(f"predict, {name}", lambda m=model, o=output: predict(m, path, o))
         errors[name] = round(error_of(model, arguments), 4)
         print(f"{name}: true error {100 * errors[name]:.1f} %")
-    return {"arguments": vars(arguments), "stages": clock.stages, "true_error": errors}
+    clock.run(PLAIN_AGAIN, lambda: parquet_read(path))
+    shares = {kind: clock.shares(kind) for kind in ("seconds", "processor_seconds")}
+    print("speed as a share of pyarrow's plain read, by the clock and by the processor:")
+    for name, share in shares["seconds"].items():
+        print(f"{name:52s} {share or 0:7.1%} {shares['processor_seconds'][name] or 0:7.1%}")
+    return {
+        "arguments": {n: v for n, v in vars(arguments).items() if n not in ("folder", "json")},
+        "stages": clock.stages,
+        "shares_of_plain_read": shares,
+        "true_error": errors,
+    }
+
+
+def epoch_of(bags, settings):
+    """What one epoch takes on bags in memory: five of them less one, halved twice."""
+    one, _ = spent_on(lambda: train([Trial()], bags, settings=settings))
+    five, _ = spent_on(lambda: train([Trial()], bags, settings=replace(settings, max_epochs=5)))
+    return [(after - before) / 4 for before, after in zip(one, five, strict=True)]
+
+
+def fit_models(table, clock, arguments, folder):
+    """Deal the rows, then ridge and one epoch of a net, and what the net costs without files."""
+    everything = {"all": np.arange(table.index.n_bags)}
+    settings = Settings(max_epochs=1, bags_per_batch=arguments.bags_per_batch, redraw=True)
+    parts = clock.run("deal to whole bags", lambda: BagParts(table, everything, folder=folder))
+    with parts:
+        clock.run("iterate whole bags", lambda: [parts.bags(p).n_bags for p in parts.parts["all"]])
+        ridge = clock.run("ridge", lambda: ridge_of(parts, table))
+        [result] = clock.run(
+            "net, one epoch",
+            lambda: train_stream([Trial()], parts, groups=["all"], settings=settings),
+        )
+        some = parts.bags(parts.parts["all"][0])
+    net = net_of(result, table.index, arguments.features)
+    times = arguments.rows / len(some.X)
+    scores, _ = spent_on(lambda: net.predict_proba(some.X))
+    clock.add("net's own steps", [times * seconds for seconds in epoch_of(some, settings)])
+    clock.add("net's own scores", [times * seconds for seconds in scores])
+    return {"ridge": ridge, "net": net}
 
 
 if __name__ == "__main__":

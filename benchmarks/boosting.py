@@ -1,19 +1,39 @@
 """Boosting on bags beside the same learner with instance labels.
 
-``python benchmarks/boosting.py`` draws 2,000 bags of 20 for each seed, fits
-`BagBoostingClassifier` to the proportions and to the labels with the same settings, and prints the
-accuracy of both on 20,000 fresh instances. Two problems: one with label noise (the best possible
-accuracy is about 93 %), one without any.
+    python benchmarks/boosting.py             gap to the same learner with labels, ten draws
+    python benchmarks/boosting.py --choose    settings side by side, by held-out bags of other draws
+
+Each draw has 2,000 bags of 20. `BagBoostingClassifier` is fitted to the proportions and to the
+labels with the same settings, and both are scored on 20,000 fresh instances. Two problems: one with
+label noise (the best possible accuracy is about 93 %), one without any. With ``--choose`` no label
+is used: 1,000 held-out bags of draws 100, 101, ... estimate the error of every setting.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from unbag import BagBoostingClassifier
+from unbag import BagBoostingClassifier, evaluate
 from unbag.randomness import numpy_generator
+
+PROBLEMS = ("noisy", "noiseless")
+SETTINGS: list[dict[str, Any]] = [
+    {"n_runs": 1},
+    {},
+    {"n_runs": 5},
+    {"n_runs": 1, "learning_rate": 0.05},
+    {"n_runs": 1, "learning_rate": 0.2},
+    {"n_runs": 1, "n_estimators": 1200},
+    {"n_runs": 1, "num_leaves": 5},
+    {"n_runs": 1, "num_leaves": 16},
+    {"n_runs": 1, "reg_lambda": 20.0},
+    {"n_runs": 1, "reg_lambda": 100.0},
+]
 
 
 def draw(problem: str, seed: int, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -27,36 +47,91 @@ def draw(problem: str, seed: int, n: int) -> tuple[np.ndarray, np.ndarray]:
     return X, (score > 0).astype(int)
 
 
+def in_bags(labels: np.ndarray, bag_size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Proportion and bag of every instance."""
+    bags = np.arange(len(labels)) // bag_size
+    return labels.reshape(-1, bag_size).mean(axis=1)[bags], bags
+
+
 def accuracies(problem: str, seed: int, *, n_bags: int, bag_size: int) -> tuple[float, float]:
     """Accuracy learned from bags, and from labels."""
     n = n_bags * bag_size
     X, labels = draw(problem, seed, n + 20_000)
-    bags = np.repeat(np.arange(n_bags), bag_size)
-    y = labels[:n].reshape(n_bags, bag_size).mean(axis=1)[bags]
+    y, bags = in_bags(labels[:n], bag_size)
     from_bags = BagBoostingClassifier(random_state=seed).fit(X[:n], y, bags=bags)
     from_labels = BagBoostingClassifier(random_state=seed).fit(X[:n], labels[:n])
     return from_bags.score(X[n:], labels[n:]), from_labels.score(X[n:], labels[n:])
 
 
-def main() -> None:
+def held_out_error(
+    problem: str, seed: int, settings: dict[str, Any], *, n_bags: int, bag_size: int
+) -> float:
+    """Error of a setting as estimated from bags that it was not fitted to."""
+    n = n_bags * bag_size
+    X, labels = draw(problem, seed, n + 1000 * bag_size)
+    y, bags = in_bags(labels, bag_size)
+    clf = BagBoostingClassifier(random_state=seed, **settings).fit(X[:n], y[:n], bags=bags[:n])
+    return float(evaluate(clf, X[n:], y[n:], bags=bags[n:])["error"].value)
+
+
+def choose(options: argparse.Namespace) -> None:
+    """Print the estimated error of every setting, paired with that of the default."""
+    sizes = {"n_bags": options.bags, "bag_size": options.size}
+    for problem in PROBLEMS:
+        found = {}
+        for settings in SETTINGS:
+            errors = [
+                held_out_error(problem, 100 + i, settings, **sizes) for i in range(options.seeds)
+            ]
+            found[str(settings)] = 100 * np.asarray(errors)
+            print(f"{problem} {settings}: estimated error {np.mean(errors):.4f}", flush=True)
+        for name, errors in found.items():
+            gap = errors - found["{}"]
+            spread = gap.std(ddof=1) / len(gap) ** 0.5
+            print(f"{problem} {name}: {gap.mean():+.2f} points from the default (± {spread:.2f})")
+
+
+def compare(options: argparse.Namespace) -> dict[str, Any]:
     """Print a line a seed, then means and spread."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--bags", type=int, default=2000)
-    parser.add_argument("--size", type=int, default=20)
-    options = parser.parse_args()
-    for problem in ("noisy", "noiseless"):
+    summary = {}
+    for problem in PROBLEMS:
         found = []
         for seed in range(options.seeds):
             found.append(accuracies(problem, seed, n_bags=options.bags, bag_size=options.size))
-            print(f"{problem} seed {seed}: bags {found[-1][0]:.4f}, labels {found[-1][1]:.4f}")
+            bags, labels = found[-1]
+            print(f"{problem} seed {seed}: bags {bags:.4f}, labels {labels:.4f}", flush=True)
         table = 100 * np.asarray(found)
         gaps = table[:, 1] - table[:, 0]
-        print(
-            f"{problem}: bags {table[:, 0].mean():.2f} %, labels {table[:, 1].mean():.2f} %, "
-            f"gap {gaps.mean():.2f} points (deviation over seeds {gaps.std(ddof=1):.2f}, "
-            f"largest {gaps.max():.2f})"
-        )
+        summary[problem] = {
+            "bags": table[:, 0].mean(),
+            "labels": table[:, 1].mean(),
+            "gap": gaps.mean(),
+            "deviation_over_seeds": gaps.std(ddof=1),
+            "standard_error": gaps.std(ddof=1) / len(gaps) ** 0.5,
+            "largest": gaps.max(),
+        }
+        words = ", ".join(f"{name} {value:.2f}" for name, value in summary[problem].items())
+        print(f"{problem}, in points: {words}")
+    return summary
+
+
+def main() -> None:
+    """Parse and dispatch."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--bags", type=int, default=2000)
+    parser.add_argument("--size", type=int, default=20)
+    parser.add_argument("--choose", action="store_true", help="compare settings, without labels")
+    parser.add_argument("--json", default=None, help="also write the figures to this file")
+    options = parser.parse_args()
+    if options.choose:
+        choose(options)
+        return
+    summary = compare(options)
+    if options.json:
+        shape = {"seeds": options.seeds, "bags": options.bags, "bag_size": options.size}
+        rounded = {p: {n: round(float(v), 3) for n, v in s.items()} for p, s in summary.items()}
+        Path(options.json).write_text(json.dumps(shape | rounded, indent=1) + "\n")
 
 
 if __name__ == "__main__":

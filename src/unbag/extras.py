@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import Any
 
 from unbag.errors import MissingExtraError
 
-__all__ = ["import_extra"]
+__all__ = ["has_module", "import_extra"]
 
 
 def import_extra(module: str, *, extra: str, purpose: str) -> Any:
@@ -43,3 +44,14 @@ def import_extra(module: str, *, extra: str, purpose: str) -> Any:
             f"{purpose} needs {module.split('.')[0]}, which is not installed. "
             f"Install it with: pip install 'unbag[{extra}]'"
         ) from error
+
+
+def has_module(name: str) -> bool:
+    """Whether an optional dependency is installed, found out without importing it.
+
+    Examples
+    --------
+    >>> has_module("no_such_module")
+    False
+    """
+    return importlib.util.find_spec(name) is not None

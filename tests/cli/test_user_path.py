@@ -234,3 +234,19 @@ def test_help_has_examples_and_json(command):
 
 def test_the_shell_completes():
     assert "--install-completion" in good("--help").output
+
+
+def test_models_are_named_by_kind(tmp_path):
+    choice = ["--model", "nets", "--model", "ridge", "--epochs", "1", "--json"]
+    said = good("fit", "example:conversions", *COLUMNS, *choice, "-o", tmp_path / "m").stdout
+    names = {candidate["name"] for candidate in json.loads(said)["candidates"]}
+    assert names == {"ridge", "debiased_square", "proportion_log", "easy_log"}
+    wrong = call("fit", "example:conversions", *COLUMNS, "--model", "net", "-o", tmp_path / "n")
+    assert wrong.exit_code == 2 and "boosting" in wrong.output
+
+
+def test_the_extra_that_would_add_boosting_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("unbag.estimators.table_options.has_module", lambda name: False)
+    monkeypatch.setattr("unbag.estimators.table_options.NETS", ("proportion_log",))
+    said = good("fit", "example:conversions", *COLUMNS, "--epochs", "1", "-o", tmp_path / "m")
+    assert "unbag[gbm]" in said.output and "boosting" not in said.output

@@ -15,10 +15,10 @@ from unbag.rules import DebiasedSquare
 pytest.importorskip("lightgbm", reason="the extra unbag[gbm] is not installed")
 
 # Few small trees, so that the contract takes seconds.
-QUICK = {"n_estimators": 60, "min_child_samples": 5, "reg_lambda": 1.0, "random_state": 0}
+SMALL = {"n_estimators": 60, "n_runs": 1, "min_child_samples": 5, "reg_lambda": 1.0}
 
 
-@parametrize_with_checks([BagBoostingClassifier(**QUICK)])
+@parametrize_with_checks([BagBoostingClassifier(**SMALL, random_state=0)])
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
 
@@ -149,6 +149,20 @@ def test_held_out_bags_choose_the_number_of_trees(bagged):
     assert clf.n_trees_ == clf.held_out_risk_.argmin() + 1
     assert len(clf.held_out_risk_) <= clf.n_trees_ + 20
     assert clf.score(X, labels) > 0.9
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_runs_side_by_side_are_averaged(rng, bagged, n_outputs):
+    """The raw scores are the mean of models that are not the same, each one's own gradient."""
+    X, y, bags, _ = bagged
+    if n_outputs == 3:
+        y = np.column_stack([y, 1 - y, np.zeros_like(y)])
+    clf = BagBoostingClassifier(n_estimators=30, n_runs=2, random_state=0).fit(X, y, bags=bags)
+    raw = clf.booster_.predict(X, raw_score=True).reshape(len(X), 2, n_outputs)
+    assert not np.allclose(raw[:, 0], raw[:, 1])
+    mean = raw.mean(axis=1) + clf.initial_score_
+    wanted = scores_of_raw(mean, clf.task_)
+    np.testing.assert_allclose(clf.predict_proba(X)[:, -n_outputs:], wanted, rtol=1e-6)
 
 
 def test_constant_features_are_refused():

@@ -44,9 +44,23 @@ def test_another_kind_is_refused(folder):
         BagRidgeClassifier.load(folder)
 
 
-def test_another_format_is_refused(folder):
+def test_the_first_format_is_read(folder, rng):
+    """It knew no estimated risk; folders that have one all the same keep it."""
+    X = rng.normal(size=(60, 3))
     description = json.loads((folder / "model.json").read_text())
-    (folder / "model.json").write_text(json.dumps(description | {"format": 99}))
+    assert description["format"] == 2
+    old = {name: value for name, value in description.items() if name != "risk"}
+    (folder / "model.json").write_text(json.dumps(old | {"format": 1}))
+    again = BagClassifier.load(folder)
+    assert again.risk_ is None
+    (folder / "model.json").write_text(json.dumps(description))
+    np.testing.assert_array_equal(again.predict(X), BagClassifier.load(folder).predict(X))
+
+
+@pytest.mark.parametrize("number", [99, 0, None, "2"])
+def test_another_format_is_refused(folder, number):
+    description = json.loads((folder / "model.json").read_text())
+    (folder / "model.json").write_text(json.dumps(description | {"format": number}))
     with pytest.raises(ModelFolderError, match="format"):
         BagClassifier.load(folder)
 

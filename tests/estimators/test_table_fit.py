@@ -89,6 +89,47 @@ def test_the_least_square_risk_is_chosen(rng):
     assert is_ridge == (found.candidates[0].name == "ridge")
 
 
+def crossed(rng):
+    """Labels no linear model has: the sign of x times z."""
+    table, _ = make_table(rng, n_bags=300)
+    group, labels = table["group"].to_numpy(), table["x"].to_numpy() * table["z"].to_numpy() > 0
+    rate = np.bincount(group, labels) / np.bincount(group)
+    return table.set_column(1, "rate", [rate[group]]), labels
+
+
+def test_boosting_is_chosen_where_it_is_best_and_saved_as_plain_data(rng, tmp_path):
+    pytest.importorskip("lightgbm", reason="the extra unbag[gbm] is not installed")
+    table, labels = crossed(rng)
+    model = learn_table(table, ROLES, options=FitOptions(models=("ridge", "boosting")))
+    assert model.record["chosen"] == "boosting"
+    best = model.record["candidates"][0]
+    assert 0 < best["epochs"] <= len(best["history"]["held_out_risk"])
+    again = TableModel.load(model.save(tmp_path / "m"))
+    found = again.predict(table)
+    assert found.equals(model.predict(table))
+    assert np.mean(found["prediction"].to_numpy() == labels) > 0.85
+    weights = tmp_path / "m" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes().replace(b"tree", b"TREE", 1))
+    with pytest.raises(ModelFolderError, match="altered"):
+        TableModel.load(tmp_path / "m")
+
+
+def test_boosting_stays_out_of_what_memory_does_not_hold(rng):
+    table, said = scan_table(make_table(rng)[0], ROLES), []
+    options = FitOptions(models=("ridge", "boosting"), memory=1)
+    found = fit_table(table, options, say=said.append)
+    assert found.streamed and [c.name for c in found.candidates] == ["ridge"]
+    assert any("leaving boosting out" in words for words in said)
+    with pytest.raises(TableError, match="all rows in memory"):
+        fit_table(table, FitOptions(models=("boosting",), memory=1))
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_boosting_is_tried_where_it_is_installed(monkeypatch, installed):
+    monkeypatch.setattr("unbag.estimators.table_options.has_module", lambda name: installed)
+    assert ("boosting" in FitOptions().models) == installed
+
+
 def test_too_few_bags_are_refused(rng):
     table = scan_table(make_table(rng, n_bags=9)[0], ROLES)
     with pytest.raises(TableError, match="9 bags"):

@@ -23,14 +23,18 @@ def test_a_table_gives_the_bags_of_its_arrays(rng):
     np.testing.assert_array_equal(bags.mean(bags.X), wanted.mean(wanted.X)[order])
 
 
-def test_merging_groups_does_not_change_the_index(rng, monkeypatch):
+@pytest.mark.parametrize("text", [False, True])
+def test_neither_chunks_nor_the_order_of_rows_change_the_index(rng, text):
     table, _ = make_table(rng, n_bags=30)
+    if text:
+        names = pa.array([f"bag {n}" for n in table["group"].to_pylist()])
+        table = table.set_column(table.column_names.index("group"), "group", names)
     whole = scan_table(table, ROLES).index
-    monkeypatch.setattr("unbag.tables.index.MERGE_ROWS", 40)
-    merged = scan_table(TableInMemory(table, chunk_rows=17), ROLES).index
-    assert merged.ids.equals(whole.ids)
-    np.testing.assert_array_equal(merged.sizes, whole.sizes)
-    np.testing.assert_array_equal(merged.proportions, whole.proportions)
+    shuffled = table.take(rng.permutation(table.num_rows))
+    found = scan_table(TableInMemory(shuffled, chunk_rows=17), ROLES).index
+    assert found.ids.equals(whole.ids)
+    np.testing.assert_array_equal(found.sizes, whole.sizes)
+    np.testing.assert_array_equal(found.proportions, whole.proportions)
 
 
 def test_counts_and_sizes_give_proportions():

@@ -34,7 +34,7 @@ reproductions = typer.Typer(
 )
 app.add_typer(reproductions, name="reproduce")
 for what in What:
-    reproductions.command(what.value, help=what.summary)(reproduce)
+    reproductions.command(what.value, help=what.help, short_help=what.summary)(reproduce)
 reproductions.command()(theory)
 reproductions.command()(merge)
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from unbag.bags import Bags, make_bags
+from unbag.cli import options as opt
 from unbag.engine import Settings, Trial, train
 from unbag.engine.evaluate import scores_of
 from unbag.estimators import BagRidgeClassifier
+from unbag.estimators.table_record import plain
 from unbag.evaluation.risk import RiskEstimate, estimate_risk
 from unbag.rules import RULES, DebiasedSquare, Rule
 
@@ -39,13 +40,22 @@ def demo(
     seed: Annotated[int, typer.Option(help="Seed of the split, the bags and the nets.")] = 0,
     epochs: Annotated[int, typer.Option(help="Epochs of every net.", min=1)] = 150,
     plot: Annotated[Path | None, typer.Option(help="Also write a picture to this file.")] = None,
+    as_json: opt.Json = False,
 ) -> None:
     """Learn odd from even digits when only the share of even digits in each bag is known.
 
     Trains every rule at once on the digits that come with scikit-learn, then says how good each
     net is twice: from held-out bags alone, and from the labels that the nets never saw.
+
+    Examples:
+
+      unbag demo
+
+      unbag demo --seed 1 --epochs 50 --plot demo.png
+
+      unbag demo --json
     """
-    console = Console()
+    console = opt.console(as_json)
     console.print(
         "Digits, odd or even. The learners see bags of images and the share of even ones in each "
         "bag, never a single label.\n"
@@ -56,6 +66,20 @@ def demo(
     if plot is not None:
         draw(outcomes, plot)
         console.print(f"The picture is in {plot}.")
+    opt.answer(
+        {"seed": seed, "epochs": epochs, "lines": [plain_line(o) for o in outcomes]}, as_json
+    )
+
+
+def plain_line(outcome: Outcome) -> dict[str, Any]:
+    """A line of the table for a machine."""
+    estimate = {name: getattr(outcome.estimate, name) for name in ("value", "low", "high")}
+    return {
+        "bag_size": outcome.bag_size,
+        "rule": outcome.name,
+        "estimated_error": plain(estimate),
+        "true_error": outcome.true_error,
+    }
 
 
 def run_bag_size(bag_size: int, *, seed: int, epochs: int) -> list[Outcome]:

@@ -10,8 +10,9 @@ import typer
 
 from unbag.cli import options as opt
 from unbag.cli.showing import show_candidates, show_checks, show_data, show_metrics
-from unbag.estimators.table_fit import RIDGE, FitOptions, fit_table
+from unbag.estimators.table_fit import fit_table
 from unbag.estimators.table_model import check_free
+from unbag.estimators.table_options import BOOSTING, NETS, RIDGE, FitOptions
 from unbag.estimators.table_record import data_record, fit_record
 from unbag.report import render_report
 from unbag.rules import RULES
@@ -34,7 +35,9 @@ def fit(
     category: opt.Category = None,
     model: Annotated[
         list[str] | None,
-        typer.Option(help="Model to try, repeat for several: ridge, or a rule for a net."),
+        typer.Option(
+            help="Model to try, repeat for several: ridge, boosting, nets, or one rule for a net."
+        ),
     ] = None,
     epochs: Annotated[
         int | None,
@@ -64,6 +67,8 @@ def fit(
 
       unbag fit visits.csv --bag clinic --count cases --size visits --key visit_id -o model/
 
+      unbag fit visits.csv --bag clinic --count cases --model boosting --model nets -o model/
+
       unbag fit people.csv --bags-table precincts.csv --bag precinct --proportion share -o model/
     """
     roles = opt.roles_of(
@@ -81,6 +86,8 @@ def fit(
     words = opt.console(as_json)
     found = scan_table(table, roles, bag_table=bags_table)
     show_data(data_record(found), words)
+    if not model and BOOSTING not in options.models:
+        words.print("LightGBM would add boosted trees: pip install 'unbag[gbm]'", markup=False)
     fitted = fit_table(found, options, say=lambda text: words.print(f"... {text}"))
     command = command_of(table, roles, options, output, bags_table)
     record = fit_record(found, fitted, options, command=command)
@@ -99,11 +106,12 @@ def checked_models(names: list[str] | None) -> tuple[str, ...]:
     """Names of models, or the default ones."""
     if not names:
         return FitOptions().models
-    known = [RIDGE, *(name for name, rule in RULES.items() if rule.differentiable)]
+    rules = {name: (name,) for name, rule in RULES.items() if rule.differentiable}
+    known = {RIDGE: (RIDGE,), BOOSTING: (BOOSTING,), "nets": NETS, **rules}
     for name in names:
         if name not in known:
             raise typer.BadParameter(f"--model must be one of {', '.join(known)}, got {name!r}.")
-    return tuple(dict.fromkeys(names))
+    return tuple(dict.fromkeys(model for name in names for model in known[name]))
 
 
 def command_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +10,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from unbag.cli import options as opt
 from unbag.errors import ConditionError
+from unbag.estimators.table_record import plain
 from unbag.theory import BagPlan, plan_bags
 
 __all__ = ["plan"]
@@ -41,11 +44,20 @@ def plan(
         float, typer.Option(help="The unknown constant where only a shape is known.")
     ] = 1.0,
     plot: Annotated[Path | None, typer.Option(help="Also draw the plan into this file.")] = None,
+    as_json: opt.Json = False,
 ) -> None:
     """Say how many bags are needed, which bag size is best, or which error to expect.
 
     Give --error and --bag-size for the number of bags; --bags and --bag-size for the error;
     --instances for the bag size. The class is --hypotheses or --vc.
+
+    Examples:
+
+      unbag plan --error 0.01 --bag-size 20 --hypotheses 1000
+
+      unbag plan --bags 500 --bag-size 20 --vc 3 --json
+
+      unbag plan --instances 5000 --vc 3 --best-error 0.1 --plot plan.png
     """
     options: dict[str, Any] = {
         "n_bags": n_bags,
@@ -62,9 +74,23 @@ def plan(
         found = plan_bags(error, bag_size, **options)
     except ConditionError as refusal:
         raise typer.BadParameter(str(refusal)) from None
-    show_plan(found, Console())
+    show_plan(found, opt.console(as_json))
     if plot is not None:
         save_plot(found, plot)
+    opt.answer(plan_record(found), as_json)
+
+
+def plan_record(found: BagPlan) -> dict[str, Any]:
+    """The answer for a machine."""
+    return plain(
+        {
+            "asked": found.asked,
+            "answer": asdict(found.answer),
+            "table": [asdict(row) for row in found.table],
+            "certified": found.certified,
+            "sentence": found.sentence(),
+        }
+    )
 
 
 def show_plan(found: BagPlan, console: Console) -> None:

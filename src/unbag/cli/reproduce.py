@@ -10,9 +10,16 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from unbag.cli import options as opt
 from unbag.errors import StoreError
 
 __all__ = ["What", "merge", "reproduce"]
+
+
+_HOW = (
+    "Prints the plan first; rows are saved as they are finished. Killed or out of time, the same "
+    "command with --resume goes on."
+)
 
 
 class What(StrEnum):
@@ -34,6 +41,20 @@ class What(StrEnum):
             What.ALL: "Both tables and all figures.",
             What.RENDER: "Tables and figures from rows alone; trains nothing.",
         }[self]
+
+    @property
+    def help(self) -> str:
+        """What the command does, with examples."""
+        examples = {
+            What.MNIST: ["--rows linear,mlp100 --ks 100 --seeds 2", "--device cuda --resume"],
+            What.CIFAR: ["--plan", "--device cuda --minutes 50 --resume --json"],
+            What.FIGURES: ["--plan", "--device cuda --resume"],
+            What.ALL: ["--plan --json", "--device cuda --protocol paper --resume"],
+            What.RENDER: ["--out pages/", "--store rows.sqlite --json"],
+        }[self]
+        lines = [f"  unbag reproduce {self} {options}" for options in examples]
+        how = [] if self is What.RENDER else [_HOW]
+        return "\n\n".join([self.summary, *how, "Examples:", *lines])
 
 
 class ProtocolName(StrEnum):
@@ -79,11 +100,9 @@ def reproduce(
         str | None, typer.Option(help="Train on Ray: local, or a cluster's address.")
     ] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Only print the plan.")] = False,
+    as_json: opt.Json = False,
 ) -> None:
-    """Reproduce the paper's tables and figures; rows are saved as they are finished.
-
-    Prints the plan first. Killed or out of time, the same command with --resume goes on.
-    """
+    """Reproduce the paper's tables and figures."""
     begun = time.monotonic()
     what = What(str(context.info_name))
     from unbag.experiments.request import Request, render_request, run_request
@@ -107,26 +126,35 @@ def reproduce(
         ray=ray,
         out=out,
     )
-    if what is What.RENDER:
-        render_request(request, console, typer.echo)
-    else:
-        run_request(request, console, typer.echo)
+    work = render_request if what is What.RENDER else run_request
+    done = work(request, console, (lambda table: None) if as_json else typer.echo)
+    opt.answer(done, as_json)
 
 
 def merge(
     files: Annotated[list[Path], typer.Argument(help="Stores whose rows are added.")],
     store: Annotated[Path, typer.Option(help="Where rows are kept.")] = Path("results/rows.sqlite"),
     commit: Annotated[str | None, typer.Option(help="Commit of rows that do not know it.")] = None,
+    as_json: opt.Json = False,
 ) -> None:
-    """Add the rows of other stores, such as one that came back from another machine."""
+    """Add the rows of other stores, such as one that came back from another machine.
+
+    Examples:
+
+      unbag reproduce merge gpu/rows.sqlite
+
+      unbag reproduce merge a.sqlite b.sqlite --store results/rows.sqlite --json
+    """
     from unbag.experiments.store import Store
 
     if missing := [file for file in files if not file.is_file()]:
         raise StoreError(f"There is no store at {missing[0]}.")
     with Store(store) as rows:
-        for file in files:
-            typer.echo(f"{file}: {rows.merge(file, commit=commit)} new rows")
+        new = {str(file): rows.merge(file, commit=commit) for file in files}
         rows.compact()
+    for file, n_rows in new.items():
+        opt.console(as_json).print(f"{file}: {n_rows} new rows", markup=False, soft_wrap=True)
+    opt.answer({"store": str(store), "new_rows": new}, as_json)
 
 
 def _words(text: str) -> list[str] | None:

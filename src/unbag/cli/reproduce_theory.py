@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from unbag.cli import options as opt
 from unbag.errors import ConditionError
 
 __all__ = ["theory"]
@@ -21,15 +22,22 @@ def theory(
     quick: Annotated[bool, typer.Option(help="The small grid, under a minute.")] = False,
     only: Annotated[list[str] | None, typer.Option(help="Run this experiment only.")] = None,
     seed: Annotated[int | None, typer.Option(help="Another seed than the declared one.")] = None,
+    as_json: opt.Json = False,
 ) -> None:
     """Check every claim of the paper and end with a table: claim, measured, paper, pass or fail.
 
     The exit status is 1 when a claim fails, those known to be false as stated apart.
+
+    Examples:
+
+      unbag reproduce theory --quick
+
+      unbag reproduce theory --only eprm_blindness --out claims/ --json
     """
     # Imported here because it brings matplotlib, which the other commands do not need.
     from unbag.experiments.theory import reproduce_theory
 
-    console = Console()
+    console = opt.console(as_json)
     try:
         claims = reproduce_theory(out, quick=quick, only=only or None, seed=seed, console=console)
     except ConditionError as refusal:
@@ -41,5 +49,7 @@ def theory(
         table.add_row(claim.claim, claim.where, claim.measured, claim.expected, verdict)
     console.print(table)
     console.print(f"Table, rows and figures are in {out}.", highlight=False)
+    record = [asdict(claim) | {"verdict": claim.verdict} for claim in claims]
+    opt.answer({"output": str(out), "claims": record}, as_json)
     if not all(claim.expected_outcome for claim in claims):
         raise typer.Exit(1)

@@ -38,11 +38,12 @@ def show_checks(checks: dict[str, Any], console: Console) -> None:
 
 def show_candidates(candidates: list[dict[str, Any]], console: Console) -> None:
     """Models that were tried, the chosen one first."""
-    table = Table("model", "square risk", "error", "epochs", title="Tried on held-out bags")
+    table = Table("model", "square risk", "error", "trained for", title="Tried on held-out bags")
     for candidate in candidates:
-        epochs = str(candidate["epochs"] or "closed form")
+        unit = "trees" if candidate["name"] == "boosting" else "epochs"
+        length = f"{candidate['epochs']} {unit}" if candidate["epochs"] else "closed form"
         table.add_row(
-            candidate["name"], _interval(candidate["risk"]), _interval(candidate["error"]), epochs
+            candidate["name"], _interval(candidate["risk"]), _interval(candidate["error"]), length
         )
     console.print(table)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,8 @@ from unbag.estimators.bag_gradients import BagGradients, initial_scores, scores_
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.classifier import draw_seed
 from unbag.estimators.saving import ModelFolderError, read_folder, write_folder
-from unbag.evaluation.risk import estimate_risk
+from unbag.estimators.tree_stopping import HeldOutTrees, gathered
+from unbag.evaluation.risk import Loss
 from unbag.extras import import_extra
 
 __all__ = ["BagBoostingClassifier"]
@@ -32,7 +32,10 @@ class BagBoostingClassifier(BagEstimator):
     Parameters
     ----------
     n_estimators : int
-        Trees, or rounds of one tree a class.
+        Rounds of one tree, or of one tree a class.
+    n_runs : int
+        Boosted models grown side by side, whose raw scores are averaged. They differ in the split
+        points that are drawn; what each makes of the chance composition of the bags averages out.
     learning_rate : float
     num_leaves : int
         Leaves of a tree.
@@ -48,6 +51,8 @@ class BagBoostingClassifier(BagEstimator):
         Share of the bags that are held out to choose the number of trees; 0 keeps them all.
     patience : int, optional
         Trees without a better held-out risk before growing stops.
+    criterion : {"zero_one", "square"}
+        Which risk is estimated on the held-out bags.
     n_jobs : int
         Threads; -1 takes as many as there are cores.
     random_state : int, RandomState or None
@@ -62,7 +67,7 @@ class BagBoostingClassifier(BagEstimator):
     n_trees_ : int
         Rounds that are used for predictions.
     held_out_risk_ : array of shape (n_rounds,)
-        Estimated error after each round; empty without `validation_share`.
+        Estimated risk after each round; empty without `validation_share`.
 
     Notes
     -----
@@ -88,6 +93,7 @@ class BagBoostingClassifier(BagEstimator):
         self,
         *,
         n_estimators: int = 400,
+        n_runs: int = 3,
         learning_rate: float = 0.1,
         num_leaves: int = 8,
         min_child_samples: int = 20,
@@ -95,10 +101,12 @@ class BagBoostingClassifier(BagEstimator):
         extra_trees: bool = True,
         validation_share: float = 0.0,
         patience: int | None = None,
+        criterion: Loss = "zero_one",
         n_jobs: int = 1,
         random_state: Any = None,
     ) -> None:
         self.n_estimators = n_estimators
+        self.n_runs = n_runs
         self.learning_rate = learning_rate
         self.num_leaves = num_leaves
         self.min_child_samples = min_child_samples
@@ -106,6 +114,7 @@ class BagBoostingClassifier(BagEstimator):
         self.extra_trees = extra_trees
         self.validation_share = validation_share
         self.patience = patience
+        self.criterion = criterion
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -128,36 +137,45 @@ class BagBoostingClassifier(BagEstimator):
         noise_variance : float, mapping from bag, or array like `y`, optional
             Known variance of zero-mean noise in the proportions: such bags weigh less.
         """
-        lightgbm = import_extra("lightgbm", extra="gbm", purpose="BagBoostingClassifier")
-        if self.patience is not None and not self.validation_share:
-            raise ValueError("patience needs held-out bags: set validation_share, such as 0.2.")
         data = self._read(X, y, bags, noise_variance)
+        if not self.validation_share:
+            return self._train(data, None)
         seed = draw_seed(self.random_state)
-        aside = None
-        if self.validation_share:
-            data, aside = split_bags(data, share=self.validation_share, seed=seed)
+        return self._train(*split_bags(data, share=self.validation_share, seed=seed))
+
+    def fit_bags(self, data: Bags, *, held_out: Bags | None = None) -> BagBoostingClassifier:
+        """Grow trees on a `Bags`; held-out ones, if given, choose how many."""
+        self._adopt(data.task, data.n_outputs, data.X.shape[1])
+        return self._train(data, held_out)
+
+    def _train(self, data: Bags, aside: Bags | None) -> BagBoostingClassifier:
+        lightgbm = import_extra("lightgbm", extra="gbm", purpose="BagBoostingClassifier")
+        if self.patience is not None and aside is None:
+            raise ValueError("patience needs held-out bags: set validation_share, such as 0.2.")
         self.initial_score_ = initial_scores(data)
-        self._grow(lightgbm, data, aside, seed)
+        self._grow(lightgbm, data, aside, draw_seed(self.random_state))
         return self
 
     def _grow(self, lightgbm: Any, data: Bags, aside: Bags | None, seed: int) -> None:
-        data = _gathered(data)
-        gradients, n_outputs = BagGradients(data), data.n_outputs
+        data = gathered(data)
+        gradients, n_columns = BagGradients(data), self.n_runs * data.n_outputs
 
         def objective(raw: Array, dataset: Any) -> tuple[Array, Array]:
-            found = gradients(self._shifted(raw))
-            # LightGBM wants a flat array of one output, and rows of several.
-            return tuple(part.ravel() if n_outputs == 1 else part for part in found)  # type: ignore[return-value]
+            runs = self._by_run(raw).swapaxes(0, 1)
+            found = (np.hstack(parts) for parts in zip(*map(gradients, runs), strict=True))
+            # LightGBM wants a flat array of one column, and rows of several.
+            slopes, curvatures = (part.ravel() if n_columns == 1 else part for part in found)
+            return slopes, curvatures
 
         _refuse_constant_features(data)
-        parameters = self._parameters(gradients, seed)
+        parameters = self._parameters(gradients, seed) | {"num_class": n_columns}
         train_set = lightgbm.Dataset(data.X, np.zeros(data.n_instances), params=parameters)
-        held_out = _HeldOut(self, aside, train_set, lightgbm)
+        held_out = HeldOutTrees(aside, self._probabilities, self.criterion)
         self.booster_ = lightgbm.train(
             parameters | {"objective": objective},
             train_set,
             num_boost_round=self.n_estimators,
-            **held_out.arguments(),
+            **held_out.arguments(lightgbm, train_set, self.patience or self.n_estimators),
         )
         self.held_out_risk_ = np.asarray(held_out.risks)
         self.n_trees_ = self.booster_.best_iteration if aside else self.booster_.current_iteration()
@@ -165,7 +183,6 @@ class BagBoostingClassifier(BagEstimator):
 
     def _parameters(self, gradients: BagGradients, seed: int) -> dict[str, Any]:
         return {
-            "num_class": gradients.targets.shape[1],
             "learning_rate": self.learning_rate,
             "num_leaves": self.num_leaves,
             "min_data_in_leaf": self.min_child_samples,
@@ -182,12 +199,12 @@ class BagBoostingClassifier(BagEstimator):
             "verbose": -1,
         }
 
-    def _shifted(self, raw: Array) -> Array:
-        """Raw scores of the trees, with an output axis and the initial score."""
-        return raw.reshape(len(raw), -1) + self.initial_score_
+    def _by_run(self, raw: Array) -> Array:
+        """Raw scores with the initial one, shape (n_instances, n_runs, n_outputs)."""
+        return raw.reshape(len(raw), -1, len(self.initial_score_)) + self.initial_score_
 
     def _probabilities(self, raw: Array) -> Array:
-        scores = scores_of_raw(self._shifted(raw), self.task_)
+        scores = scores_of_raw(self._by_run(raw).mean(axis=1), self.task_)
         return scores[:, 0] if self.task_ == "binary" else scores
 
     def _scores(self, X: Array) -> Array:
@@ -237,36 +254,6 @@ class BagBoostingClassifier(BagEstimator):
         model.held_out_risk_ = tensors["held_out_risk"]
         model.booster_ = _read_booster(lightgbm, tensors["booster"], folder)
         return model
-
-
-class _HeldOut:
-    """Estimates the error on held-out bags after each round, and stops growing by it."""
-
-    def __init__(
-        self, model: BagBoostingClassifier, bags: Bags | None, train_set: Any, lightgbm: Any
-    ) -> None:
-        self.model, self.lightgbm, self.risks = model, lightgbm, list[float]()
-        self.bags = None if bags is None else _gathered(bags)
-        if self.bags is not None:
-            self.dataset = train_set.create_valid(self.bags.X, np.zeros(self.bags.n_instances))
-
-    def arguments(self) -> dict[str, Any]:
-        """What `lightgbm.train` is to be given; nothing without held-out bags."""
-        if self.bags is None:
-            return {}
-        rounds = self.model.patience or self.model.n_estimators
-        stopping = self.lightgbm.early_stopping(rounds, verbose=False)
-        return {"valid_sets": [self.dataset], "feval": self._measure, "callbacks": [stopping]}
-
-    def _measure(self, raw: Array, dataset: Any) -> tuple[str, float, bool]:
-        scores = self.model._probabilities(raw)
-        self.risks.append(estimate_risk(scores, self.bags).value)  # type: ignore[arg-type]
-        return "held_out_risk", self.risks[-1], False
-
-
-def _gathered(data: Bags) -> Bags:
-    """The same bags with their own instances, the first bag's first."""
-    return replace(data, X=data.X[data.rows], rows=np.arange(data.n_instances))
 
 
 def _refuse_constant_features(data: Bags) -> None:

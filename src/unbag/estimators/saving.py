@@ -15,7 +15,9 @@ from unbag.errors import UnbagError
 
 __all__ = ["ModelFolderError", "read_folder", "write_folder"]
 
-FORMAT = 1
+FORMAT = 2
+# What each format added to the description, and what it is in older folders.
+ADDED: dict[int, dict[str, Any]] = {2: {"risk": None}}
 _TENSORS, _DESCRIPTION = "model.safetensors", "model.json"
 
 
@@ -51,10 +53,12 @@ def read_folder(folder: str | Path, *, kind: str) -> tuple[dict[str, Any], dict[
         tensors = load_file(folder / _TENSORS)
     except (json.JSONDecodeError, UnicodeDecodeError, SafetensorError) as error:
         raise ModelFolderError(f"{folder} holds a damaged file: {error}.") from error
-    if not isinstance(description, dict) or description.get("format") != FORMAT:
+    if not isinstance(description, dict) or description.get("format") not in range(1, FORMAT + 1):
         raise ModelFolderError(
-            f"{folder / _DESCRIPTION} is not of format {FORMAT}, which this version reads."
+            f"{folder / _DESCRIPTION} is not of a format up to {FORMAT}, which this version reads."
         )
+    for version in range(description["format"] + 1, FORMAT + 1):
+        description = ADDED[version] | description
     if description.get("kind") != kind:
         raise ModelFolderError(
             f"{folder} holds a {description.get('kind')}, wanted a {kind}. Use that class's load."

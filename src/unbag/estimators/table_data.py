@@ -14,8 +14,10 @@ from unbag.bags import Bags
 from unbag.engine import Monitor, Settings, Trial, TrialResult, train
 from unbag.engine.streaming import train_stream
 from unbag.errors import TableError
+from unbag.estimators.boosting import BagBoostingClassifier
 from unbag.estimators.classifier import BagClassifier
 from unbag.estimators.ridge import BagRidgeClassifier
+from unbag.estimators.tree_stopping import gathered
 from unbag.randomness import numpy_generator
 from unbag.tables import BagIndex, BagTable, read_bags
 from unbag.tables.parts import BagParts, bag_sums
@@ -24,6 +26,7 @@ __all__ = ["BagsInMemory", "BagsOnDisk", "Split", "TrainingBags", "some_bags", "
 
 Array = NDArray[Any]
 MIN_BAGS = 10
+PATIENCE = 50
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,18 @@ class BagsInMemory:
         """Closed form on these groups."""
         return BagRidgeClassifier().fit_bags(self.bags.take(self.split.of(groups)))
 
+    def boosting(
+        self, groups: Sequence[str], *, n_trees: int, seed: int, held_out: Bags | None = None
+    ) -> BagBoostingClassifier:
+        """Boosted trees on these groups; held-out bags, if given, choose how many."""
+        clf = BagBoostingClassifier(
+            n_estimators=n_trees,
+            patience=None if held_out is None else PATIENCE,
+            criterion="square",
+            random_state=seed,
+        )
+        return clf.fit_bags(self.bags.take(self.split.of(groups)), held_out=held_out)
+
     def nets(
         self,
         trials: Sequence[Trial],
@@ -154,13 +169,6 @@ class BagsOnDisk:
     def close(self) -> None:
         """Remove the files."""
         self.parts.close()
-
-
-def gathered(bags: Bags) -> Bags:
-    """The same bags with an `X` that holds their instances only, bag by bag."""
-    rows = np.arange(bags.n_instances)
-    X = bags.X[bags.rows]
-    return Bags(X, rows, bags.sizes, bags.proportions, bags.ids, bags.noise_variance, bags.task)
 
 
 def _joined(parts: Sequence[Bags]) -> Bags:

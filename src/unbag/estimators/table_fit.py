@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
@@ -12,16 +11,17 @@ from numpy.typing import NDArray
 from unbag.bags import Bags
 from unbag.engine import Settings, Trial, TrialResult, held_out_risk
 from unbag.engine.evaluate import scores_of
+from unbag.errors import TableError
 from unbag.estimators.table_data import (
     BagsInMemory,
     BagsOnDisk,
     Split,
-    TrainingBags,
     net_of,
     some_bags,
     split_index,
 )
 from unbag.estimators.table_model import TableModel
+from unbag.estimators.table_options import BOOSTING, RIDGE, FitOptions
 from unbag.evaluation import (
     BagReport,
     Evaluation,
@@ -33,57 +33,9 @@ from unbag.evaluation import (
 from unbag.rules import get_rule
 from unbag.tables import BagTable
 
-__all__ = ["CandidateModel", "FitOptions", "TableFit", "fit_table"]
+__all__ = ["CandidateModel", "TableFit", "fit_table"]
 
 Array = NDArray[Any]
-RIDGE = "ridge"
-ROWS_SEEN = 10_000_000
-RULES = ("debiased_square", "proportion_log", "easy_log")
-
-
-@dataclass(frozen=True)
-class FitOptions:
-    """How a table is fitted.
-
-    Parameters
-    ----------
-    models : tuple of str
-        Candidates: "ridge" for the closed form, or a rule of `unbag.rules.RULES` for a net.
-    epochs : int, optional
-        Most epochs of a net; the best of them is chosen on held-out bags. None shows a net ten
-        million rows, in 1 to 100 epochs.
-    learning_rate : float
-    held_out : float
-        Share of the bags that chooses, and share that judges.
-    seed : int
-    memory : int
-        Bytes of features above which bags are streamed from disk.
-    rows_per_part : int
-        Rows of streamed bags in memory at a time.
-    folder : path, optional
-        Where streamed bags are kept meanwhile.
-    progress : bool
-    """
-
-    models: tuple[str, ...] = (RIDGE, *RULES)
-    epochs: int | None = None
-    learning_rate: float = 3e-3
-    held_out: float = 0.2
-    seed: int = 0
-    memory: int = 1 << 30
-    rows_per_part: int = 250_000
-    folder: str | Path | None = None
-    progress: bool = False
-
-    def epochs_on(self, n_rows: int) -> int:
-        """Most epochs on a table of this many rows.
-
-        Examples
-        --------
-        >>> FitOptions().epochs_on(5000), FitOptions().epochs_on(20_000_000)
-        (100, 1)
-        """
-        return self.epochs or min(max(ROWS_SEEN // n_rows, 1), 100)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,11 +45,11 @@ class CandidateModel:
     Attributes
     ----------
     name : str
-        "ridge", or the rule of a net.
+        "ridge", "boosting", or the rule of a net.
     risk, error : RiskEstimate
         Square risk, by which is chosen, and 0-1 error.
     epochs : int
-        Best number of epochs; 0 for the closed form.
+        Best number of epochs, or of trees; 0 for the closed form.
     history : dict of str to array
     """
 
@@ -114,7 +66,7 @@ class TableFit:
 
     Attributes
     ----------
-    classifier : BagRidgeClassifier or BagClassifier
+    classifier : BagRidgeClassifier, BagBoostingClassifier or BagClassifier
         The chosen model, trained on all bags but those that judge it.
     checks : BagReport
     candidates : list of CandidateModel
@@ -174,6 +126,7 @@ def fit_table(
     options = options or FitOptions()
     options = replace(options, epochs=options.epochs_on(table.index.n_rows))
     streamed = table.n_bytes > options.memory
+    options = _possible(options, streamed=streamed, say=say)
     limit = options.rows_per_part if streamed else None
     split = split_index(table.index, share=options.held_out, seed=options.seed, max_rows=limit)
     say("reading the rows" + (" into files of whole bags" if streamed else ""))
@@ -184,6 +137,20 @@ def fit_table(
         return _fitted(data, table, split, options, say)
     finally:
         data.close()
+
+
+def _possible(options: FitOptions, *, streamed: bool, say: Callable[[str], None]) -> FitOptions:
+    """Leave boosting out where it cannot be: LightGBM wants all rows at once."""
+    if not streamed or BOOSTING not in options.models:
+        return options
+    rest = tuple(name for name in options.models if name != BOOSTING)
+    if not rest:
+        raise TableError(
+            "Boosting needs all rows in memory, and they take more than `memory`. Raise it, or "
+            "try another model."
+        )
+    say("leaving boosting out: the rows take more than `memory`")
+    return replace(options, models=rest)
 
 
 def _fitted(
@@ -213,18 +180,44 @@ def _checked_bags(data: BagsInMemory | BagsOnDisk, judging: Bags, max_rows: int 
     return data.bags.take(some_bags(data.index, max_rows=max_rows))
 
 
-def _candidates(data: TrainingBags, choosing: Bags, options: FitOptions) -> list[CandidateModel]:
+def _candidates(
+    data: BagsInMemory | BagsOnDisk,
+    choosing: Bags,
+    options: FitOptions,
+) -> list[CandidateModel]:
     found = []
     if RIDGE in options.models:
         scores = data.ridge(["training"]).predict_proba(choosing.X)
         found.append(CandidateModel(RIDGE, *_risks(scores, choosing)))
-    rules = [name for name in options.models if name != RIDGE]
+    if BOOSTING in options.models:
+        found.append(_boosted(data, choosing, options))
+    rules = [name for name in options.models if name not in (RIDGE, BOOSTING)]
     if rules:
         monitor = held_out_risk(choosing, criterion="square")
         settings = _settings(options, options.epochs or 1, "held_out_risk")
         results = data.nets(_trials(rules, options), ["training"], [monitor], settings)
         found += [_candidate(result, choosing) for result in results]
     return sorted(found, key=lambda candidate: candidate.risk.value)
+
+
+def _boosted(
+    data: BagsInMemory | BagsOnDisk, choosing: Bags, options: FitOptions
+) -> CandidateModel:
+    n_trees = options.trees_on(data.index.n_rows)
+    clf = _boosting(data, ["training"], n_trees, options, choosing)
+    risks = _risks(clf.predict_proba(choosing.X), choosing)
+    return CandidateModel(BOOSTING, *risks, clf.n_trees_, {"held_out_risk": clf.held_out_risk_})
+
+
+def _boosting(
+    data: BagsInMemory | BagsOnDisk,
+    groups: Sequence[str],
+    n_trees: int,
+    options: FitOptions,
+    held_out: Bags | None = None,
+) -> Any:
+    assert isinstance(data, BagsInMemory)  # `_possible` has seen to it
+    return data.boosting(groups, n_trees=n_trees, seed=options.seed, held_out=held_out)
 
 
 def _trials(rules: Sequence[str], options: FitOptions) -> list[Trial]:
@@ -247,11 +240,13 @@ def _risks(scores: Array, bags: Bags) -> tuple[RiskEstimate, RiskEstimate]:
 
 
 def _refitted(
-    best: CandidateModel, data: TrainingBags, table: BagTable, options: FitOptions
+    best: CandidateModel, data: BagsInMemory | BagsOnDisk, table: BagTable, options: FitOptions
 ) -> Any:
     groups = ["training", "choosing"]
     if best.name == RIDGE:
         return data.ridge(groups)
+    if best.name == BOOSTING:
+        return _boosting(data, groups, best.epochs, options)
     settings = _settings(options, best.epochs, None)
     [result] = data.nets(_trials([best.name], options), groups, [], settings)
     return net_of(result, table.index, len(table.encoder.features))

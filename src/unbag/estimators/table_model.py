@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from unbag.errors import TableError
+from unbag.estimators.boosting import BagBoostingClassifier
 from unbag.estimators.classifier import BagClassifier
 from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.estimators.saving import ModelFolderError
@@ -25,7 +26,9 @@ __all__ = ["TableModel"]
 
 Array = NDArray[Any]
 FORMAT = 1
-KINDS: dict[str, type[Any]] = {c.__name__: c for c in (BagRidgeClassifier, BagClassifier)}
+KINDS: dict[str, type[Any]] = {
+    kind.__name__: kind for kind in (BagRidgeClassifier, BagBoostingClassifier, BagClassifier)
+}
 FILES = ("model.json", "model.safetensors", "table.json", "fit.json")
 
 
@@ -35,7 +38,7 @@ class TableModel:
 
     Attributes
     ----------
-    classifier : BagRidgeClassifier or BagClassifier
+    classifier : BagRidgeClassifier, BagBoostingClassifier or BagClassifier
     encoder : TableEncoder
     roles : Roles
     record : dict

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unbag.estimators.table_fit import CandidateModel, FitOptions, TableFit, fit_table
+from unbag.estimators.table_fit import CandidateModel, TableFit, fit_table
 from unbag.estimators.table_model import TableModel
+from unbag.estimators.table_options import FitOptions
 from unbag.evaluation import BagReport, Evaluation, RiskEstimate
 from unbag.evaluation.calibration import Curve
 from unbag.tables import BagIndex, BagTable, Roles, scan_table

@@ -92,8 +92,8 @@ def chosen_grids(names: tuple[str, ...], restriction: Mapping[str, Any]) -> list
     return kept
 
 
-def run_request(request: Request, console: Console, show: Show) -> None:
-    """Print the plan, run it with a progress bar, and show what came out."""
+def run_request(request: Request, console: Console, show: Show) -> dict[str, Any]:
+    """Print the plan, run it with a progress bar, show what came out, and answer with figures."""
     from unbag.experiments.progress import work_bar
     from unbag.experiments.runner import Runner
 
@@ -112,8 +112,9 @@ def run_request(request: Request, console: Console, show: Show) -> None:
         )
         plan = runner.plan()
         _print_plan(plan, runner, console)
+        planned = {"done": plan.n_done, "to_run": len(plan.trials), "seconds": plan.seconds}
         if request.plan_only:
-            return
+            return {"plan": planned}
         if plan.n_done and not request.resume:
             raise StoreError(
                 f"{request.store} already holds {plan.n_done} of these trials. Add --resume to go "
@@ -122,23 +123,26 @@ def run_request(request: Request, console: Console, show: Show) -> None:
         with work_bar(plan.seconds, console=console) as tick:
             ended = runner.run(tick)
         console.print(f"{ended}: {len(store.rows())} rows in {request.store}", highlight=False)
-    render_request(request, console, show)
+    return {"plan": planned, "ended": str(ended)} | render_request(request, console, show)
 
 
-def render_request(request: Request, console: Console, show: Show) -> None:
+def render_request(request: Request, console: Console, show: Show) -> dict[str, Any]:
     """Show tables and write pages, from the rows that are there."""
     from unbag.experiments.figures import FIGURES
     from unbag.experiments.pages import short_table, write_pages
 
     grids = _grids(request)
     rows = read_rows(request.store)
-    for grid in grids:
-        if grid.name not in FIGURES:
-            show(short_table(grid, rows))
-    if request.out is None and request.is_restricted:
-        return
-    for path in write_pages(grids, rows, request.out or request.store.parent):
-        console.print(f"wrote {path}", highlight=False)
+    tables = {grid.name: short_table(grid, rows) for grid in grids if grid.name not in FIGURES}
+    for table in tables.values():
+        show(table)
+    written: list[str] = []
+    if request.out is not None or not request.is_restricted:
+        for path in write_pages(grids, rows, request.out or request.store.parent):
+            console.print(f"wrote {path}", highlight=False)
+            written.append(str(path))
+    store_record = {"store": str(request.store), "rows": len(rows)}
+    return {**store_record, "tables": tables, "written": written}
 
 
 @contextmanager

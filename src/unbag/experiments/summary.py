@@ -66,8 +66,11 @@ class Blind:
         Blind(estimate=20.0, truth=16.0, width=10.0, n=2, n_covered=1)
         """
         value, low, high, truth = found.T.astype(float)
-        means = (round(100 * float(np.mean(v)), 4) for v in (value, truth, high - low))
-        return cls(*means, n=len(found), n_covered=int(((low <= truth) & (truth <= high)).sum()))
+        covered = int(((low <= truth) & (truth <= high)).sum())
+        estimate, true, width = (
+            round(100 * float(np.mean(v)), 4) for v in (value, truth, high - low)
+        )
+        return cls(estimate, true, width, len(found), covered)
 
 
 @dataclass(frozen=True)

@@ -205,8 +205,8 @@ def page(grid: Grid, cells: list[CellSummary]) -> list[Table | str]:
         error_table(
             grid,
             cells,
-            caption="Learning rate and epoch chosen without labels, by the pairwise debiased square "
-            "risk on bags of one half of the test set; error on the other half.",
+            caption="Learning rate and epoch chosen without labels, by the pairwise debiased "
+            "square risk on bags of one half of the test set; error on the other half.",
             pick=lambda cell: cell.free,
         ),
         error_table(

@@ -124,8 +124,8 @@ def candidates_chart(candidates: list[dict[str, Any]]) -> str:
 
 
 def curve_chart(record: dict[str, Any], name: str) -> str | None:
-    """A measure over the epochs, for every net."""
-    trained = [c for c in record["candidates"] if c["history"]]
+    """A measure over the epochs of every net, or the trees of boosting."""
+    trained = [c for c in record["candidates"] if name in c["history"]]
     if not trained:
         return None
     titles = {"held_out_risk": "square risk on held-out bags", "loss": "training loss of each rule"}
@@ -133,4 +133,4 @@ def curve_chart(record: dict[str, Any], name: str) -> str | None:
         Line(c["name"], list(range(1, len(c["history"][name]) + 1)), c["history"][name])
         for c in trained
     ]
-    return line_chart(lines, x_label="epoch", y_label=titles[name], title=titles[name])
+    return line_chart(lines, x_label="epoch or tree", y_label=titles[name], title=titles[name])

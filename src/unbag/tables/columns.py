@@ -55,8 +55,9 @@ class Moments:
         self.missing += len(values) - len(known)
         if not len(known):
             return
-        total, gap = self.count + len(known), known.mean() - self.mean
-        self.spread += known.var() * len(known) + gap**2 * (self.count * len(known) / total)
+        mean, total = known.mean(), self.count + len(known)
+        centred, gap = known - mean, mean - self.mean
+        self.spread += centred @ centred + gap**2 * (self.count * len(known) / total)
         self.mean += gap * (len(known) / total)
         self.count = total
         self.low, self.high = min(self.low, known.min()), max(self.high, known.max())

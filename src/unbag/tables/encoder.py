@@ -102,21 +102,22 @@ class Column:
         }
         return words[self.kind] + ("; missing values marked" if self.missing and self.used else "")
 
-    def encode(self, chunk: Chunk) -> Array:
-        """Features of some rows, shape (n_rows, n_features)."""
+    def encode_into(self, features: Array, chunk: Chunk) -> None:
+        """Write the features of some rows into an array of shape (n_rows, n_features)."""
         if self.kind in ("category", "hash"):
-            return self._encode_text(as_text(chunk, self.name))
+            self._encode_text(features, as_text(chunk, self.name))
+            return
         reader = {"number": as_numbers, "boolean": as_booleans, "date": as_days}[self.kind]
         raw = reader(chunk, self.name)
         absent = np.isnan(raw)
         if absent.any():
             raw = np.where(absent, self.mean, raw)
-        parts = [self._near((raw - self.mean) / self.scale, chunk)]
+        features[:, 0] = self._near((raw - self.mean) / self.scale, chunk)
         if self.kind == "date":
-            parts += self._cycles(raw)
+            for position, wave in enumerate(self._cycles(raw), start=1):
+                features[:, position] = wave
         if self.missing:
-            parts.append(absent)
-        return np.stack(parts, axis=1).astype(np.float32)
+            features[:, -1] = absent
 
     def _near(self, standardised: Array, chunk: Chunk) -> Array:
         bad = beyond(standardised, FARTHEST)
@@ -134,14 +135,13 @@ class Column:
         angles = [2 * np.pi * days / period for period in periods]
         return [wave(angle) for angle in angles for wave in (np.sin, np.cos)]
 
-    def _encode_text(self, text: pa.Array) -> Array:
-        features = np.zeros((len(text), len(self.features)), dtype=np.float32)
+    def _encode_text(self, features: Array, text: pa.Array) -> None:
+        features[:] = 0
         positions = self._positions(text)
         rows = np.flatnonzero(positions >= 0)
         features[rows, positions[rows]] = 1
         if self.missing:
             features[:, -1] = text.is_null().to_numpy(zero_copy_only=False)
-        return features
 
     def _positions(self, text: pa.Array) -> Array:
         """Feature of each value, or -1."""
@@ -237,14 +237,18 @@ class TableEncoder:
 
     def encode_chunk(self, chunk: Chunk) -> Array:
         """Features of a chunk, shape (n_rows, n_features)."""
-        require(chunk.batch.schema.names, self.names)
         features = np.empty((chunk.batch.num_rows, len(self.features)), dtype=np.float32)
+        self.encode_into(features, chunk)
+        return features
+
+    def encode_into(self, features: Array, chunk: Chunk) -> None:
+        """Write the features of a chunk into an array of that shape."""
+        require(chunk.batch.schema.names, self.names)
         start = 0
         for column in self.used:
-            width = len(column.features)
-            features[:, start : start + width] = column.encode(chunk)
-            start += width
-        return features
+            stop = start + len(column.features)
+            column.encode_into(features[:, start:stop], chunk)
+            start = stop
 
     def encode(self, table: Any) -> Array:
         """Features of a whole table."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from unbag.bags.bags import infer_task
 from unbag.bags.batch import Task
 from unbag.errors import TableError
+from unbag.tables.codes import Codebook, codebook_for, grown
 from unbag.tables.parsing import as_numbers, as_text
 from unbag.tables.roles import Roles
 from unbag.tables.sources import Chunk, TableSource
@@ -21,8 +23,6 @@ from unbag.tables.sources import Chunk, TableSource
 __all__ = ["BagIndex", "BagTally", "bag_ids"]
 
 Array = NDArray[Any]
-# Groups kept before they are merged: some 50 MB.
-MERGE_ROWS = 1_000_000
 
 
 def bag_ids(chunk: Chunk, column: str, *, text: bool = False) -> pa.Array:
@@ -76,11 +76,17 @@ class BagIndex:
     def codes(self, chunk: Chunk, column: str) -> Array:
         """Position of each row's bag."""
         ids = bag_ids(chunk, column, text=self.text)
-        found = pc.index_in(ids, value_set=self.ids)
-        if found.null_count:
-            position = np.flatnonzero(found.is_null().to_numpy(zero_copy_only=False))[0]
+        found = self._book.find(ids) if ids.type == self.ids.type else np.full(len(ids), -1)
+        if found.min(initial=0) < 0:
+            position = np.flatnonzero(found < 0)[0]
             raise TableError(f"{chunk.at(position, column)}: the bag was not there before.")
-        return found.to_numpy(zero_copy_only=False)
+        return found
+
+    @cached_property
+    def _book(self) -> Codebook:
+        book = codebook_for(self.ids.type)
+        book.add(self.ids)  # sorted, so codes are positions
+        return book
 
 
 class BagTally:
@@ -99,26 +105,49 @@ class BagTally:
         self, roles: Roles, bag_table: TableSource | None = None, *, text: bool = False
     ) -> None:
         self.roles, self.bag_table, self.text = roles, bag_table, text
-        self.columns = roles.of_bags[1:]
-        self.parts: list[pa.Table] = []
+        self.columns = [] if bag_table else roles.of_bags[1:]
+        self.codes: Codebook | None = None
+        self.kind: pa.DataType | None = None
+        self.sizes = np.zeros(0, dtype=np.int64)
+        self.low = {name: np.zeros(0) for name in self.columns}
+        self.high = {name: np.zeros(0) for name in self.columns}
 
     def add(self, chunk: Chunk) -> None:
         """Count some rows."""
         ids = bag_ids(chunk, self.roles.bag, text=self.text)
-        values = {} if self.bag_table else self._values(chunk)
-        table = pa.table({"bag": ids, **values})
-        asked = [(name, how) for name in values for how in ("min", "max")]
-        groups = table.group_by("bag", use_threads=False).aggregate([([], "count_all"), *asked])
-        self.parts.append(_renamed(groups, {"count_all": "rows"}))
-        if sum(part.num_rows for part in self.parts) > MERGE_ROWS:
-            self.parts = [self._merged()]
+        values = self._values(chunk)
+        codes = self._book(ids).add(ids)
+        n_bags = int(codes.max(initial=-1)) + 1
+        self.sizes = grown(self.sizes, n_bags, 0)
+        np.add.at(self.sizes, codes, 1)
+        for name, numbers in values.items():
+            self.low[name] = grown(self.low[name], n_bags, np.inf)
+            self.high[name] = grown(self.high[name], n_bags, -np.inf)
+            np.minimum.at(self.low[name], codes, numbers)
+            np.maximum.at(self.high[name], codes, numbers)
 
     def index(self, source: TableSource) -> BagIndex:
         """All bags seen; `source` is where an error looks for the row."""
-        groups = self._merged()
+        groups = self.groups()
+        find = self._finder(source)
         if self.bag_table:
-            groups = self._joined(groups, source)
-        return _checked_index(groups, self.roles, self.text, self._finder(source))
+            groups = self._joined(groups, find)
+        return _checked_index(groups, self.roles, self.text, find)
+
+    def groups(self) -> _Groups:
+        """Bags in the order they were met."""
+        if self.codes is None or not len(self.codes.ids):
+            raise TableError("The table has no rows.")
+        ids = self.codes.ids
+        ends = ({n: v[: len(ids)] for n, v in found.items()} for found in (self.low, self.high))
+        return _Groups(ids, self.sizes[: len(ids)], *ends)
+
+    def _book(self, ids: pa.Array) -> Codebook:
+        if self.codes is None:
+            self.codes, self.kind = codebook_for(ids.type), ids.type
+        if ids.type != self.kind:
+            raise TableError(f"Column {self.roles.bag!r} holds {self.kind} and {ids.type}.")
+        return self.codes
 
     def _values(self, chunk: Chunk) -> dict[str, Array]:
         values = {name: as_numbers(chunk, name) for name in self.columns}
@@ -128,45 +157,25 @@ class BagTally:
                 raise TableError(f"{place}: the value is missing. Drop the rows of such bags.")
         return values
 
-    def _merged(self) -> pa.Table:
-        if not self.parts:
-            raise TableError("The table has no rows.")
-        kinds = {part.schema.field("bag").type for part in self.parts}
-        if len(kinds) > 1:
-            raise TableError(f"Column {self.roles.bag!r} holds {' and '.join(map(str, kinds))}.")
-        table = pa.concat_tables(self.parts)
-        if len(self.parts) == 1:
-            return table
-        names = [name for name in table.column_names if name not in ("bag", "rows")]
-        asked = [("rows", "sum"), *((name, name[-3:]) for name in names)]
-        groups = table.group_by("bag", use_threads=False).aggregate(asked)
-        return _renamed(groups, {"rows_sum": "rows"} | {f"{n}_{n[-3:]}": n for n in names})
-
-    def _joined(self, groups: pa.Table, source: TableSource) -> pa.Table:
-        """Beside each bag of the instances, its row of the bag table."""
-        assert self.bag_table is not None
+    def _joined(self, groups: _Groups, find: Callable[[Any], str]) -> _Groups:
+        """Sizes by the instances, all else by the bag table, in its order."""
+        assert self.bag_table is not None and self.codes is not None
         tally = BagTally(self.roles, text=self.text)
         for chunk in self.bag_table.chunks(self.roles.of_bags):
             tally.add(chunk)
-        table = tally._merged()
-        if table["bag"].type != groups["bag"].type:
+        bags = tally.groups()
+        if tally.kind != self.kind:
             raise TableError(
-                f"Column {self.roles.bag!r} holds {groups['bag'].type} in the one table and "
-                f"{table['bag'].type} in the other."
+                f"Column {self.roles.bag!r} holds {self.kind} in the one table and "
+                f"{tally.kind} in the other."
             )
-        ids, rows = table["bag"].combine_chunks(), table["rows"].to_numpy()
-        find = tally._finder(self.bag_table)
-        _refuse(rows > 1, ids, find, "the bag comes more than once in the bag table")
-        where = pc.index_in(groups["bag"].combine_chunks(), value_set=ids)
-        absent = where.is_null().to_numpy(zero_copy_only=False)
-        of_instances = groups["bag"].combine_chunks()
-        _refuse(absent, of_instances, self._finder(source), "the bag is not in the bag table")
-        empty = np.ones(len(ids), bool)
-        empty[where.to_numpy(zero_copy_only=False)] = False
-        _refuse(empty, ids, find, "the bag has no instances")
-        return table.take(where).set_column(
-            table.column_names.index("rows"), "rows", groups["rows"]
-        )
+        find_bag = tally._finder(self.bag_table)
+        _refuse(bags.sizes > 1, bags.ids, find_bag, "the bag comes more than once in the bag table")
+        absent = tally._book(groups.ids).find(groups.ids) < 0
+        _refuse(absent, groups.ids, find, "the bag is not in the bag table")
+        where = self.codes.find(bags.ids)
+        _refuse(where < 0, bags.ids, find_bag, "the bag has no instances")
+        return replace(bags, sizes=groups.sizes[where])
 
     def _finder(self, source: TableSource) -> Callable[[Any], str]:
         def find(bag: Any) -> str:
@@ -181,8 +190,14 @@ class BagTally:
         return find
 
 
-def _renamed(table: pa.Table, names: dict[str, str]) -> pa.Table:
-    return table.rename_columns([names.get(name, name) for name in table.column_names])
+@dataclass(frozen=True)
+class _Groups:
+    """Bags as they were met: rows, and the ends of each value that should be the same in all."""
+
+    ids: pa.Array
+    sizes: Array
+    low: dict[str, Array]
+    high: dict[str, Array]
 
 
 def _refuse(bad: Array, ids: pa.Array, find: Callable[[Any], str], reason: str) -> None:
@@ -193,15 +208,12 @@ def _refuse(bad: Array, ids: pa.Array, find: Callable[[Any], str], reason: str) 
 
 
 def _checked_index(
-    groups: pa.Table, roles: Roles, text: bool, find: Callable[[Any], str]
+    groups: _Groups, roles: Roles, text: bool, find: Callable[[Any], str]
 ) -> BagIndex:
-    ids, sizes = groups["bag"].combine_chunks(), groups["rows"].to_numpy()
-    values = {}
-    for name in roles.of_bags[1:]:
-        low, high = groups[f"{name}_min"].to_numpy(), groups[f"{name}_max"].to_numpy()
+    ids, sizes, values = groups.ids, groups.sizes, groups.low
+    for name, low in values.items():
         reason = f"{name!r} is not the same in all rows of the bag"
-        _refuse(high - low > 1e-9, ids, find, reason)
-        values[name] = low
+        _refuse(groups.high[name] - low > 1e-9, ids, find, reason)
     if roles.size is not None:
         wrong = values[roles.size] != sizes
         _refuse(wrong, ids, find, f"{roles.size!r} is not the number of rows the bag has")

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unbag.bags import Bags
 from unbag.randomness import numpy_generator
+from unbag.tables.codes import runs, stable_order
 from unbag.tables.index import BagIndex
 from unbag.tables.scan import BagTable, make_bags_of
 
@@ -93,7 +94,6 @@ class BagParts:
     ) -> None:
         self.table, self.index = table, table.index
         self.n_features = len(table.encoder.features)
-        self.record = np.dtype([("code", "<i4"), ("x", "<f4", (self.n_features,))])
         self.parts: dict[str, list[int]] = {}
         self.oversized: set[int] = set()
         self.part_of = np.full(self.index.n_bags, -1)
@@ -112,37 +112,50 @@ class BagParts:
             self.oversized.add(first + plan.oversized)
 
     def _write(self) -> None:
+        """Append every row to the file of its part: its bag's position, then its features."""
+        rows = dealt = np.empty((0, 1 + self.n_features), dtype=np.int32)
         for chunk in self.table.source.chunks(self.table.columns):
             codes = self.index.codes(chunk, self.table.roles.bag)
-            records = np.empty(len(codes), self.record)
-            records["code"], records["x"] = codes, self.table.encoder.encode_chunk(chunk)
-            self._deal(records, self.part_of[codes])
+            if len(codes) > len(rows):  # memory is kept, because fresh pages cost more than copying
+                rows, dealt = np.empty((2, len(codes), rows.shape[1]), dtype=np.int32)
+            filled = rows[: len(codes)]
+            filled[:, 0] = codes
+            self.table.encoder.encode_into(filled[:, 1:].view(np.float32), chunk)
+            self._deal(filled, self.part_of[codes], dealt)
 
-    def _deal(self, records: Array, parts: Array) -> None:
-        if len(parts) and parts.max() < np.iinfo(np.int16).max:
-            parts = parts.astype(np.int16)  # numpy sorts these by radix, several times faster
-        order = np.argsort(parts, kind="stable")
-        numbers, starts = np.unique(parts[order], return_index=True)
-        for number, rows in zip(numbers, np.split(order, starts[1:]), strict=True):
-            if number >= 0:
-                with self._path(number).open("ab") as file:
-                    records[rows].tofile(file)
+    def _deal(self, rows: Array, parts: Array, dealt: Array) -> None:
+        wanted = np.flatnonzero(parts >= 0)
+        order = wanted[stable_order(parts[wanted])]
+        np.take(rows, order, axis=0, out=dealt[: len(order)], mode="clip")
+        numbers, counts = runs(parts[order])
+        stops = np.cumsum(counts)
+        for number, start, stop in zip(numbers, stops - counts, stops, strict=True):
+            with self._path(number).open("ab") as file:
+                file.write(dealt[start:stop].data)
 
     def _path(self, part: int) -> Path:
         return Path(self._folder.name) / f"{part}.rows"
 
     def bags(self, part: int) -> Bags:
         """Whole bags of a part, in memory; rows lie bag by bag."""
-        records = np.fromfile(self._path(part), self.record)
-        records = records[np.argsort(records["code"], kind="stable")]
-        return make_bags_of(np.ascontiguousarray(records["x"]), records["code"], self.index)
+        with self._path(part).open("rb") as file:
+            X, codes = self._read(file, -1)
+        order = stable_order(codes)
+        return make_bags_of(X.take(order, axis=0), codes[order], self.index)
 
     def rows(self, parts: Sequence[int], *, n_rows: int = 65_536) -> Iterator[tuple[Array, Array]]:
         """Features and bags of the rows of parts, some at a time, in the order they came."""
         for part in parts:
             with self._path(part).open("rb") as file:
-                while len(records := np.fromfile(file, self.record, count=n_rows)):
-                    yield np.ascontiguousarray(records["x"]), records["code"]
+                while len((read := self._read(file, n_rows))[1]):
+                    yield read
+
+    def _read(self, file: BinaryIO, n_rows: int) -> tuple[Array, Array]:
+        """Features and bags of the next rows, -1 for all of them."""
+        width = 1 + self.n_features
+        rows = np.fromfile(file, np.int32, count=n_rows * width if n_rows > 0 else -1)
+        rows = rows.reshape(-1, width)
+        return rows[:, 1:].view(np.float32), rows[:, 0]
 
     def close(self) -> None:
         """Remove the files."""
@@ -170,7 +183,8 @@ def bag_sums(chunks: Iterator[tuple[Array, Array]], n_bags: int, n_features: int
     """
     sums = np.zeros((n_bags, n_features))
     for X, codes in chunks:
-        order = np.argsort(codes, kind="stable")
-        present, starts = np.unique(np.asarray(codes)[order], return_index=True)
-        sums[present] += np.add.reduceat(X[order].astype(float), starts, axis=0)
+        order = stable_order(codes)
+        present, counts = runs(np.asarray(codes)[order])
+        starts = np.cumsum(counts) - counts
+        sums[present] += np.add.reduceat(X[order], starts, axis=0, dtype=float)
     return sums

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from unbag.bags import Bags
 from unbag.errors import TableError
+from unbag.tables.codes import runs, stable_order
 from unbag.tables.columns import ColumnScan
 from unbag.tables.encoder import MAX_CATEGORIES, N_BUCKETS, TableEncoder
 from unbag.tables.index import BagIndex, BagTally
@@ -141,8 +142,8 @@ def read_bags(table: BagTable, positions: Array | None = None) -> Bags:
 
 def make_bags_of(X: Array, codes: Array, index: BagIndex) -> Bags:
     """Bags of instances whose position in the index is known; bags may be some of all, whole."""
-    rows = np.argsort(codes, kind="stable")
-    present, sizes = np.unique(codes, return_counts=True)
+    rows = stable_order(codes)
+    present, sizes = runs(np.asarray(codes)[rows])
     if not (sizes == index.sizes[present]).all():
         raise TableError("The table changed while it was read: a bag has another size.")
     noise = None if index.noise_variance is None else index.noise_variance[present]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,7 +90,7 @@ class TableFiles:
         for path in self.paths:
             read = _read_csv if _format_of(path) == "csv" else _read_parquet
             with _named(path):
-                yield from read(path, self.names, wanted, self.chunk_rows)
+                yield from _ahead(read(path, self.names, wanted, self.chunk_rows))
 
 
 def open_table(source: Any, *, chunk_rows: int = CHUNK_ROWS) -> TableSource:
@@ -224,6 +225,15 @@ def _read_parquet(path: Path, names: list[str], columns: list[str], rows: int) -
             for batch in file.iter_batches(batch_size=rows, **options):
                 yield Chunk(batch.select(columns), str(path), row)
                 row += batch.num_rows
+
+
+def _ahead(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """Read the next chunk while the last one is worked on."""
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        coming = thread.submit(next, chunks, None)
+        while (chunk := coming.result()) is not None:
+            coming = thread.submit(next, chunks, None)
+            yield chunk
 
 
 @contextmanager

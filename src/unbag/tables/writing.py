@@ -12,6 +12,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from unbag.errors import TableError
+from unbag.tables.parsing import is_text
 from unbag.tables.sources import SUFFIXES
 
 __all__ = ["TableWriter", "write_table", "write_text"]
@@ -27,7 +28,7 @@ class TableWriter:
     def add(self, batch: pa.RecordBatch) -> None:
         """Append some rows."""
         if self.writer is None:
-            make = pacsv.CSVWriter if self.kind == "csv" else pq.ParquetWriter
+            make = pacsv.CSVWriter if self.kind == "csv" else _parquet_writer
             self.writer = make(self.path, batch.schema)
         self.writer.write_batch(batch)
         self.rows += batch.num_rows
@@ -36,6 +37,12 @@ class TableWriter:
         """Finish the file."""
         if self.writer is not None:
             self.writer.close()
+
+
+def _parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    """Scores and keys are nearly all different: looking for repeated ones takes very long."""
+    repeated = [field.name for field in schema if is_text(field.type)]
+    return pq.ParquetWriter(path, schema, use_dictionary=repeated)
 
 
 @contextmanager

@@ -1,0 +1,76 @@
+"""`FitOptions`: which models are tried on a table, and how long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from unbag.extras import has_module
+
+__all__ = ["BOOSTING", "NETS", "RIDGE", "FitOptions"]
+
+RIDGE, BOOSTING = "ridge", "boosting"
+ROWS_SEEN = 10_000_000
+TREE_ROWS = 400_000_000  # a minute of one core
+NETS = ("debiased_square", "proportion_log", "easy_log")
+
+
+def default_models() -> tuple[str, ...]:
+    """Candidates unless told otherwise; boosting only where LightGBM is installed."""
+    return (RIDGE, *NETS, *([BOOSTING] if has_module("lightgbm") else []))
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """How a table is fitted.
+
+    Parameters
+    ----------
+    models : tuple of str
+        Candidates: "ridge" for the closed form, "boosting" for trees (extra ``unbag[gbm]``; bags
+        in memory only), or a rule of `unbag.rules.RULES` for a net.
+    epochs : int, optional
+        Most epochs of a net; the best of them is chosen on held-out bags. None shows a net ten
+        million rows, in 1 to 100 epochs.
+    learning_rate : float
+    held_out : float
+        Share of the bags that chooses, and share that judges.
+    seed : int
+    memory : int
+        Bytes of features above which bags are streamed from disk.
+    rows_per_part : int
+        Rows of streamed bags in memory at a time.
+    folder : path, optional
+        Where streamed bags are kept meanwhile.
+    progress : bool
+    """
+
+    models: tuple[str, ...] = field(default_factory=default_models)
+    epochs: int | None = None
+    learning_rate: float = 3e-3
+    held_out: float = 0.2
+    seed: int = 0
+    memory: int = 1 << 30
+    rows_per_part: int = 250_000
+    folder: str | Path | None = None
+    progress: bool = False
+
+    def epochs_on(self, n_rows: int) -> int:
+        """Most epochs on a table of this many rows.
+
+        Examples
+        --------
+        >>> FitOptions().epochs_on(5000), FitOptions().epochs_on(20_000_000)
+        (100, 1)
+        """
+        return self.epochs or min(max(ROWS_SEEN // n_rows, 1), 100)
+
+    def trees_on(self, n_rows: int) -> int:
+        """Most trees on a table of this many rows.
+
+        Examples
+        --------
+        >>> FitOptions().trees_on(5000), FitOptions().trees_on(10_000_000)
+        (400, 40)
+        """
+        return min(max(TREE_ROWS // n_rows, 20), 400)

@@ -1,0 +1,55 @@
+"""How many trees: the risk on held-out bags after each round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbag.bags import Bags
+from unbag.evaluation.risk import Loss, estimate_risk
+
+__all__ = ["HeldOutTrees", "gathered"]
+
+Array = NDArray[Any]
+
+
+class HeldOutTrees:
+    """Estimates the risk on held-out bags after each round, and stops growing by it.
+
+    Parameters
+    ----------
+    bags : Bags, optional
+        None measures nothing and stops nothing.
+    probabilities : function
+        Scores from LightGBM's raw ones.
+    criterion : {"zero_one", "square"}
+    """
+
+    def __init__(
+        self, bags: Bags | None, probabilities: Callable[[Array], Array], criterion: Loss
+    ) -> None:
+        self.bags = None if bags is None else gathered(bags)
+        self.probabilities, self.criterion, self.risks = probabilities, criterion, list[float]()
+
+    def arguments(self, lightgbm: Any, train_set: Any, patience: int) -> dict[str, Any]:
+        """What `lightgbm.train` is to be given; nothing without held-out bags."""
+        if self.bags is None:
+            return {}
+        held_out = train_set.create_valid(self.bags.X, np.zeros(self.bags.n_instances))
+        stopping = lightgbm.early_stopping(patience, verbose=False)
+        return {"valid_sets": [held_out], "feval": self._measure, "callbacks": [stopping]}
+
+    def _measure(self, raw: Array, dataset: Any) -> tuple[str, float, bool]:
+        assert self.bags is not None
+        risk = estimate_risk(self.probabilities(raw), self.bags, loss=self.criterion)
+        self.risks.append(risk.value)
+        return "held_out_risk", risk.value, False
+
+
+def gathered(data: Bags) -> Bags:
+    """The same bags with their own instances, the first bag's first."""
+    return replace(data, X=data.X[data.rows], rows=np.arange(data.n_instances))

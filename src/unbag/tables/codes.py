@@ -1,0 +1,188 @@
+"""Identifiers as whole numbers, looked up without starting anew for every chunk."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+__all__ = [
+    "Codebook",
+    "IntegerCodes",
+    "TextCodes",
+    "codebook_for",
+    "grown",
+    "runs",
+    "stable_order",
+]
+
+Array = NDArray[Any]
+# 2**64 divided by the golden ratio: multiples of it are spread evenly over the slots.
+SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Codebook(Protocol):
+    """Numbers identifiers from 0 in the order they are met."""
+
+    @property
+    def ids(self) -> pa.Array:
+        """Those met so far; the code of each is its position."""
+
+    def add(self, ids: pa.Array) -> Array:
+        """Codes of identifiers; unseen ones get the next codes."""
+
+    def find(self, ids: pa.Array) -> Array:
+        """Codes of identifiers, -1 for unseen ones."""
+
+
+def codebook_for(kind: pa.DataType) -> Codebook:
+    """An empty codebook for identifiers of an Arrow type."""
+    return IntegerCodes() if pa.types.is_integer(kind) else TextCodes()
+
+
+class IntegerCodes:
+    """Codes of integers: a hash table with open addressing, probed for all rows at once.
+
+    Examples
+    --------
+    >>> codes = IntegerCodes()
+    >>> codes.add(pa.array([70, -3, 70]))
+    array([1, 0, 1], dtype=int32)
+    >>> codes.find(pa.array([-3, 5]))
+    array([ 0, -1], dtype=int32)
+    """
+
+    def __init__(self) -> None:
+        self._known = np.empty(0, dtype=np.int64)
+        self._n_known = 0
+        self._make_slots(10)
+
+    @property
+    def ids(self) -> pa.Array:
+        """Those met so far; the code of each is its position."""
+        return pa.array(self._known[: self._n_known])
+
+    def add(self, ids: pa.Array) -> Array:
+        """Codes of identifiers; unseen ones get the next codes."""
+        keys = ids.to_numpy()
+        codes = self._probe(keys)
+        unseen = codes < 0
+        if unseen.any():
+            self._append(runs(np.sort(keys[unseen]))[0])
+            codes[unseen] = self._probe(keys[unseen])
+        return codes
+
+    def find(self, ids: pa.Array) -> Array:
+        """Codes of identifiers, -1 for unseen ones."""
+        return self._probe(ids.to_numpy())
+
+    def _make_slots(self, bits: int) -> None:
+        self._shift, self._last = np.uint64(64 - bits), (1 << bits) - 1
+        self._keys = np.zeros(1 << bits, dtype=np.int64)
+        self._codes = np.full(1 << bits, -1, dtype=np.int32)
+
+    def _first_slots(self, keys: Array) -> Array:
+        return (keys.view(np.uint64) * SPREAD >> self._shift).astype(np.int64)
+
+    def _probe(self, keys: Array) -> Array:
+        slots = self._first_slots(keys)
+        codes = self._codes[slots]
+        rows = np.flatnonzero((codes >= 0) & (self._keys[slots] != keys))
+        slots = slots[rows]
+        while len(rows):  # those whose slot another key has taken go on to the next one
+            slots = (slots + 1) & self._last
+            codes[rows] = self._codes[slots]
+            on = (codes[rows] >= 0) & (self._keys[slots] != keys[rows])
+            rows, slots = rows[on], slots[on]
+        return codes
+
+    def _append(self, keys: Array) -> None:
+        start, stop = self._n_known, self._n_known + len(keys)
+        self._known = grown(self._known, stop, 0)
+        self._known[start:stop] = keys
+        self._n_known = stop
+        if 2 * stop > len(self._keys):
+            self._make_slots(int(np.ceil(np.log2(4 * stop))))
+            start = 0
+        self._insert(self._known[start:stop], np.arange(start, stop, dtype=np.int32))
+
+    def _insert(self, keys: Array, codes: Array) -> None:
+        slots = self._first_slots(keys)
+        while len(keys):
+            free = self._codes[slots] < 0
+            self._keys[slots[free]] = keys[free]  # of several keys the last one written has it
+            won = free & (self._keys[slots] == keys)
+            self._codes[slots[won]] = codes[won]
+            keys, codes, slots = keys[~won], codes[~won], (slots[~won] + 1) & self._last
+
+
+class TextCodes:
+    """Codes of strings.
+
+    Examples
+    --------
+    >>> codes = TextCodes()
+    >>> codes.add(pa.array(["b", "a", "b"])), codes.find(pa.array(["a", "c"]))
+    (array([0, 1, 0], dtype=int32), array([ 1, -1], dtype=int32))
+    """
+
+    def __init__(self) -> None:
+        self.ids = pa.array([], pa.string())
+
+    def add(self, ids: pa.Array) -> Array:
+        """Codes of identifiers; unseen ones get the next codes."""
+        codes = self.find(ids)
+        if (codes < 0).any():
+            unseen = ids.filter(pa.array(codes < 0)).unique()
+            self.ids = pa.concat_arrays([self.ids, unseen])
+            codes = self.find(ids)
+        return codes
+
+    def find(self, ids: pa.Array) -> Array:
+        """Codes of identifiers, -1 for unseen ones."""
+        found = pc.index_in(ids, value_set=self.ids)
+        return pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
+
+
+def grown(values: Array, n: int, fill: float) -> Array:
+    """An array of at least `n` values, at most twice as many: growing it costs little in all."""
+    if len(values) >= n:
+        return values
+    longer = np.full(max(n, 2 * len(values)), fill, dtype=values.dtype)
+    longer[: len(values)] = values
+    return longer
+
+
+def stable_order(codes: Array) -> Array:
+    """Rows in the order of their codes, which are not negative; equal ones stay as they were.
+
+    Two passes over 16 bits each, which numpy sorts by radix: ten times faster than 32 at once.
+
+    Examples
+    --------
+    >>> stable_order(np.array([70_000, 2, 70_000, 1]))
+    array([3, 1, 0, 2])
+    """
+    codes = np.asarray(codes)
+    order = np.argsort(codes.astype(np.uint16), kind="stable")
+    high = codes >> 16
+    if high.any():
+        order = order[np.argsort(high[order].astype(np.uint16), kind="stable")]
+    return order
+
+
+def runs(codes: Array) -> tuple[Array, Array]:
+    """Codes that come in sorted ones, and how often each.
+
+    Examples
+    --------
+    >>> runs(np.array([3, 3, 7]))
+    (array([3, 7]), array([2, 1]))
+    """
+    first = np.ones(len(codes), dtype=bool)
+    first[1:] = codes[1:] != codes[:-1]
+    starts = np.flatnonzero(first)
+    return codes[starts], np.diff(starts, append=len(codes))

@@ -1,0 +1,91 @@
+"""What every command has: examples in its help, an answer for machines, completion."""
+
+import json
+import os
+import shlex
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from unbag.cli import app, demo
+from unbag.experiments.store import Store
+
+RUNNER = CliRunner()
+
+
+def commands(group, *path):
+    """Every command of a group, by the words that call it."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, *path, name)
+        else:
+            yield (*path, name), command
+
+
+EVERY = dict(commands(typer.main.get_command(app)))
+
+
+@pytest.mark.parametrize("path", EVERY, ids=" ".join)
+def test_help_shows_examples_that_parse(path):
+    """Each example names this command and only options it has."""
+    lines = [line.strip() for line in EVERY[path].help.split("\n")]
+    examples = [shlex.split(line) for line in lines if line.startswith("unbag ")]
+    assert examples
+    known = {
+        name for option in EVERY[path].params for name in (*option.opts, *option.secondary_opts)
+    }
+    for example in examples:
+        assert tuple(example[1 : 1 + len(path)]) == path
+        assert {word for word in example if word.startswith("-")} <= known
+
+
+@pytest.mark.parametrize("path", EVERY, ids=" ".join)
+def test_every_command_can_answer_in_json(path):
+    assert any("--json" in option.opts for option in EVERY[path].params)
+
+
+def answer(*arguments):
+    result = RUNNER.invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_plan_answers_in_json():
+    found = answer("plan", "--error", 0.01, "--bag-size", 20, "--hypotheses", 1000, "--json")
+    assert found["answer"]["n_bags"] == 55 and found["answer"] in found["table"]
+
+
+def test_demo_answers_in_json(monkeypatch):
+    monkeypatch.setitem(demo.__globals__, "BAG_SIZES", (20,))
+    lines = answer("demo", "--epochs", 1, "--json")["lines"]
+    assert {"ridge, closed form", "debiased_square, pairwise"} <= {line["rule"] for line in lines}
+    assert all(0 <= line["true_error"] <= 1 for line in lines)
+
+
+def test_theory_answers_in_json(tmp_path):
+    only = ("--quick", "--only", "eprm_blindness", "--out", tmp_path)
+    found = answer("reproduce", "theory", *only, "--json")
+    assert {claim["verdict"] for claim in found["claims"]} == {"pass"}
+
+
+def test_merging_and_rendering_answer_in_json(tmp_path):
+    for name in ("a.sqlite", "b.sqlite"):
+        Store(tmp_path / name).close()
+    places = ("--store", tmp_path / "b.sqlite", "--json")
+    merged = answer("reproduce", "merge", tmp_path / "a.sqlite", *places)
+    assert merged["new_rows"] == {str(tmp_path / "a.sqlite"): 0}
+    rendered = answer("reproduce", "render", "--rows", "linear", *places)
+    assert rendered["rows"] == 0 and "mnist" in rendered["tables"] and not rendered["written"]
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"), [("unbag ev", "evaluate"), ("unbag fit --prop", "--proportion")]
+)
+def test_the_shell_completes_commands_and_options(words, wanted, monkeypatch, capsys):
+    monkeypatch.setitem(os.environ, "_UNBAG_COMPLETE", "complete_bash")
+    monkeypatch.setitem(os.environ, "COMP_WORDS", words)
+    monkeypatch.setitem(os.environ, "COMP_CWORD", str(len(words.split()) - 1))
+    with pytest.raises(SystemExit):
+        app(prog_name="unbag")
+    assert capsys.readouterr().out.split() == [wanted]

@@ -1,0 +1,64 @@
+"""Codes of identifiers beside a dictionary's, and orders beside numpy's own."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unbag.tables.codes import IntegerCodes, TextCodes, runs, stable_order
+
+INTEGERS = st.one_of(st.integers(-5, 5), st.integers(-(2**63), 2**63 - 1))
+
+
+def same_as_a_dictionary(book, chunks, kind):
+    """Whether ids keep one code each, their position, and unseen ones have none."""
+    known = {}
+    for chunk in chunks:
+        ids = pa.array(chunk, kind)
+        before = book.find(ids).tolist()
+        if before != [known.get(name, -1) for name in chunk]:
+            return False
+        for name, code in zip(chunk, book.add(ids).tolist(), strict=True):
+            known.setdefault(name, code)
+            if known[name] != code:
+                return False
+    return book.ids.to_pylist() == sorted(known, key=known.get)
+
+
+@given(st.lists(st.lists(INTEGERS)))
+def test_integers_have_the_codes_of_a_dictionary(chunks):
+    assert same_as_a_dictionary(IntegerCodes(), chunks, pa.int64())
+
+
+@given(st.lists(st.lists(st.text(max_size=3))))
+def test_text_has_the_codes_of_a_dictionary(chunks):
+    assert same_as_a_dictionary(TextCodes(), chunks, pa.string())
+
+
+def test_codes_outlive_the_growth_of_the_table(rng):
+    chunks = rng.integers(-(2**40), 2**40, (20, 500)).tolist()
+    assert same_as_a_dictionary(IntegerCodes(), chunks, pa.int64())
+
+
+def test_keys_of_one_slot_are_told_apart(monkeypatch):
+    monkeypatch.setattr("unbag.tables.codes.SPREAD", np.uint64(0))
+    assert same_as_a_dictionary(IntegerCodes(), [[3, 1, 2], [2, 5, 3, 4]], pa.int64())
+
+
+def test_the_comparison_sees_a_code_that_is_given_twice(monkeypatch):
+    monkeypatch.setattr(IntegerCodes, "_probe", lambda self, keys: np.zeros(len(keys), np.int32))
+    assert not same_as_a_dictionary(IntegerCodes(), [[3, 1], [1]], pa.int64())
+
+
+@pytest.mark.parametrize("largest", [3, 70_000, 2**31 - 1])
+def test_rows_are_ordered_as_by_a_stable_sort(rng, largest):
+    codes = rng.integers(0, largest, 2000)
+    np.testing.assert_array_equal(stable_order(codes), np.argsort(codes, kind="stable"))
+
+
+@given(st.lists(st.integers(-3, 3)))
+def test_runs_are_the_counts_of_sorted_values(values):
+    values = np.sort(np.array(values, dtype=int))
+    for found, wanted in zip(runs(values), np.unique(values, return_counts=True), strict=True):
+        np.testing.assert_array_equal(found, wanted)
