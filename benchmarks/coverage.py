@@ -25,7 +25,8 @@ from unbag.evaluation.curves import SCORE_METRICS, Gradient
 from unbag.evaluation.evaluate import score_metric
 from unbag.evaluation.functionals import ScoreTable, fit_positives
 from unbag.evaluation.intervals import ResidualLaw
-from unbag.evaluation.risk import binary_law, risk_from_residuals
+from unbag.evaluation.residual_laws import binary_law
+from unbag.evaluation.risk import risk_from_residuals
 from unbag.evaluation.simulation import World, make_world, unequal_sizes
 from unbag.evaluation.weighting import fit_variance
 from unbag.randomness import numpy_generator

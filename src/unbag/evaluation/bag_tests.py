@@ -10,7 +10,7 @@ from scipy import stats
 
 from unbag.bags import Bags
 from unbag.evaluation.intervals import ResidualLaw, square_cumulants
-from unbag.evaluation.risk import noise_of
+from unbag.evaluation.residual_laws import noise_of
 
 __all__ = [
     "Answer",
