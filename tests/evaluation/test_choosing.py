@@ -6,9 +6,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from unbag import BagKFold, BagRidgeClassifier, BagTarget, make_bags
+from unbag.bags import Bags
 from unbag.engine import Settings, Trial
 from unbag.errors import BagDataError
-from unbag.evaluation import bag_scorer, cross_fit_risk, search_trials
+from unbag.evaluation import bag_scorer, cross_fit_risk, estimate_risk, search_trials
 from unbag.evaluation.selection import LOSSES, halving_budgets
 from unbag.rules import get_rule
 
@@ -54,6 +55,34 @@ def test_cross_fitted_risk_covers_the_error_of_new_instances(data, rng):
     assert abs(found.value - truth) < 4 * found.standard_error
     with pytest.raises(BagDataError, match="needs the bags"):
         cross_fit_risk(BagRidgeClassifier(), X, np.asarray(y))
+
+
+def test_models_that_differ_in_their_mean_do_not_pass_for_errors(rng):
+    """Cross-fitted nets lean to different sides: only bags of one net may be paired."""
+    estimates, pooled = [], []
+    for _ in range(300):
+        labels = (rng.random(1500) < 0.5).astype(float)
+        leaning = np.repeat(rng.normal(size=5) > 0, 300)  # which label each net errs towards
+        wrong = rng.random(1500) < 0.2
+        scores = np.where(wrong, leaning, labels)
+        bags = Bags.from_arrays(
+            labels[:, None],
+            offsets=np.arange(0, 1501, 50),
+            counts=labels.reshape(30, 50).sum(axis=1),
+        )
+        parts = np.split(np.arange(30), 5)
+        truth = np.mean(scores != labels)
+        estimates.append(estimate_risk(scores, bags, parts=parts).value - truth)
+        pooled.append(estimate_risk(scores, bags).value - truth)
+    assert abs(np.mean(estimates)) < 4 * np.std(estimates) / 300**0.5
+    assert np.mean(pooled) > 4 * np.std(pooled) / 300**0.5
+
+
+def test_folds_of_a_single_bag_are_refused(data):
+    X, _, y = data
+    few = slice(0, 60)
+    with pytest.raises(BagDataError, match="n_splits"):
+        cross_fit_risk(BagRidgeClassifier(), X[few], y[few], n_splits=5)
 
 
 @pytest.mark.parametrize("n_candidates", [1, 2, 7, 100])

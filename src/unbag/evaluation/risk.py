@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -12,7 +13,13 @@ from unbag.bags import Bags
 from unbag.errors import BagDataError
 from unbag.evaluation.intervals import ResidualLaw, invert_law, square_cumulants
 from unbag.evaluation.residual_laws import fitted_law, hard_law, noise_of, score_law
-from unbag.evaluation.weighting import Fit, fit_variance, group_bags, weighted_fit
+from unbag.evaluation.weighting import (
+    Fit,
+    fit_each_part,
+    fit_variance,
+    group_bags,
+    weighted_fit,
+)
 
 __all__ = ["RiskEstimate", "estimate_risk", "pairwise_value"]
 
@@ -99,6 +106,7 @@ def estimate_risk(
     confidence: float = 0.95,
     weights: Literal["optimal", "size"] = "optimal",
     noise_kurtosis: float | None = None,
+    parts: Sequence[Array] | None = None,
 ) -> RiskEstimate:
     """Estimate the risk of single instances from bags, with a confidence interval.
 
@@ -118,6 +126,9 @@ def estimate_risk(
     noise_kurtosis : float, optional
         Excess kurtosis of the noise in the proportions, which the interval depends on: 0 if it is
         normal, 3 if Laplace. None estimates it from the bags.
+    parts : sequence of arrays, optional
+        If several models made the scores, as in cross-fitting: the positions of the bags that each
+        of them scored, at least two bags a model. The estimate is then of their mean risk.
 
     Notes
     -----
@@ -141,7 +152,13 @@ def estimate_risk(
     law = hard_law(bags) if hard else score_law(soft, bags)
     law = replace(law, noise_kurtosis=np.nan if noise_kurtosis is None else noise_kurtosis)
     estimate = risk_from_residuals(
-        residuals, bags.sizes, noise_of(bags), law=law, confidence=confidence, weights=weights
+        residuals,
+        bags.sizes,
+        noise_of(bags),
+        law=law,
+        confidence=confidence,
+        weights=weights,
+        parts=parts,
     )
     return rescaled(estimate, risk_scale(bags, hard=hard))
 
@@ -154,10 +171,14 @@ def risk_from_residuals(
     law: ResidualLaw,
     confidence: float = 0.95,
     weights: Literal["optimal", "size"] = "optimal",
+    parts: Sequence[Array] | None = None,
 ) -> RiskEstimate:
     """Estimate the mean square of instance residuals, given those of bags (n_bags, n_outputs)."""
     sizes = sizes.astype(float)
-    fit = fit_variance(residuals, sizes, noise, law=law, weights=weights)
+    if parts is None:
+        fit = fit_variance(residuals, sizes, noise, law=law, weights=weights)
+    else:
+        fit, residuals = fit_each_part(residuals, sizes, noise, parts, law=law, weights=weights)
     law = fitted_law(law, fit, residuals, sizes, noise)
     risks = GRID * (2.0 if law.n_outputs > 1 else 1.0)
     deviation, skewness = law_of_estimate(law, fit, risks, sizes, noise)

@@ -132,7 +132,13 @@ def cross_fit_risk(
     for (_, test), part in zip(folds, parts, strict=True):
         scores[test] = part
     data = Bags.from_arrays(X, bags=ids, y=np.asarray(y))
-    return estimate_risk(scores, data, loss=loss, confidence=confidence)
+    own = [np.unique(data.bag_of_row[test]) for _, test in folds]
+    if min(len(bags_of_fold) for bags_of_fold in own) < 2:
+        raise BagDataError(
+            f"n_splits must leave at least two bags in each fold, got {n_splits} for "
+            f"{data.n_bags} bags."
+        )
+    return estimate_risk(scores, data, loss=loss, confidence=confidence, parts=own)
 
 
 def _fit_fold(shared: tuple[Any, Array, BagTarget], fold: tuple[Array, Array]) -> Array:
