@@ -1,6 +1,6 @@
 """Is the error that `BagClassifier` states after `fit` that of the classifier one gets?
 
-    python benchmarks/fit_risk.py [--draws 100] [--seed 0]
+    python benchmarks/fit_risk.py [--draws 40] [--seed 0]
 
 Draws a problem anew each time (labels depend on a product of two features and on a third, with
 noise), fits with the defaults but for the number of epochs, and compares `risk_` with the error of
@@ -67,8 +67,8 @@ def _share(hits):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--draws", type=int, default=100)
-    parser.add_argument("--epochs", type=int, default=50)
+    parser.add_argument("--draws", type=int, default=40)
+    parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     lines = ["# The error stated after a fit, and that of the classifier one gets", ""]
