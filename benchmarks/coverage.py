@@ -2,6 +2,7 @@
 
     python benchmarks/coverage.py --seed 0                  # hours; resumes where it was stopped
     python benchmarks/coverage.py --datasets 200 --only 5   # a glance, at bags of 5
+    python benchmarks/coverage.py --again calibration_error # one metric anew, on the same data
     python benchmarks/coverage.py --weighting               # what optimal weights gain
 
 One row per cell and metric goes to ``results/coverage/coverage.csv`` as soon as the cell is done;
@@ -75,8 +76,7 @@ def estimates(world: World, table: ScoreTable) -> dict[str, tuple[float, float, 
     for name, gradient in gradients.items():
         e = score_metric(gradient, positives, noise_kurtosis=kurtosis)
         found[name] = e.value, e.low, e.high
-    value, _, low, high = calibration_error(positives, n_bins=N_BINS)
-    return found | {"calibration_error": (value, low, high)}
+    return found | calibration_alone(world, table)
 
 
 def _risks(table: ScoreTable, kurtosis: float) -> dict[str, tuple[float, float, float]]:
@@ -107,19 +107,23 @@ def _points(world: World, positives) -> dict[str, Gradient]:
     }
 
 
-def run_cell(cell: tuple, *, datasets: int, seed: int) -> list[dict]:
+def calibration_alone(world: World, table: ScoreTable) -> dict[str, tuple[float, float, float]]:
+    """Value and interval of the calibration error."""
+    value, _, low, high = calibration_error(fit_positives(table), n_bins=N_BINS)
+    return {"calibration_error": (value, low, high)}
+
+
+def run_cell(cell: tuple, *, datasets: int, seed: int, estimate=estimates) -> list[dict]:
     """Simulate one cell and count."""
     bag_size, n_bags, sizes_kind, noise, percent = cell
     world, rng = make_world(percent / 100), numpy_generator("coverage", seed, cell)
     equal = np.full(n_bags, bag_size)
     sizes = equal if sizes_kind == "equal" else unequal_sizes(bag_size, n_bags)
     truth = truths(world)
-    found = {name: np.empty((datasets, 3)) for name in truth}
-    for number in range(datasets):
-        for name, ends in estimates(world, world.draw(rng, sizes, noise=noise)).items():
-            found[name][number] = ends
+    drawn = [estimate(world, world.draw(rng, sizes, noise=noise)) for _ in range(datasets)]
     keys = dict(zip(KEYS, cell, strict=True)) | {"datasets": datasets, "seed": seed}
-    return [keys | _row(name, truth[name], found[name]) for name in truth]
+    found = {name: np.array([ends[name] for ends in drawn]) for name in truth if name in drawn[0]}
+    return [keys | _row(name, truth[name], ends) for name, ends in found.items()]
 
 
 def _row(name: str, truth: float, found: np.ndarray) -> dict:
