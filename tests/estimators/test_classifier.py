@@ -1,9 +1,13 @@
 """What only `BagClassifier` does: bags set aside, early stopping, a risk after fit."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from unbag import BagClassifier, BagTarget, make_bags
+from unbag.errors import BagDataError
+from unbag.estimators.measuring import held_out_parts
 
 
 @pytest.fixture
@@ -14,18 +18,83 @@ def bagged(rng):
     return X, BagTarget(bags.bag_of_row, bags.proportions[bags.bag_of_row]), labels
 
 
-def test_bags_set_aside_give_a_risk(bagged, rng):
+def test_a_fit_carries_its_risk_by_default(bagged, rng):
     X, y, _ = bagged
-    clf = BagClassifier(max_epochs=10, validation_share=0.3, random_state=0).fit(X, y)
-    assert clf.risk_.n_bags == 90
-    assert clf.risk_.low < 0.1 < clf.risk_.high + 0.05
-    assert len(clf.result_.history["held_out_risk"]) == 10
-    assert clf.result_.best_epoch == 9  # nothing was chosen, so the risk is unbiased
+    clf = BagClassifier(max_epochs=10, random_state=0).fit(X, y)
+    fresh = rng.normal(size=(20_000, 4)).astype("float32")
+    truth = np.mean(clf.predict(fresh) != (fresh[:, 0] + 0.3 * rng.normal(size=20_000) > 0))
+    assert clf.risk_.n_bags == 60
+    assert abs(clf.risk_.value - truth) < 4 * clf.risk_.standard_error
+    # Ten epochs on the bags that were kept, five on all of them.
+    assert len(clf.result_.history["loss"]) == 15
+    assert clf.result_.best_epoch == 14
 
 
-def test_without_bags_aside_there_is_no_risk(bagged):
+def test_the_bags_set_aside_are_measured_on_before_they_are_trained_on(bagged):
+    X, _, labels = bagged
+    bags = make_bags(X, labels, bag_size=10, seed=0)
+    [aside] = held_out_parts(300, share=0.2, seed=0)
+    flipped = bags.proportions.copy()
+    flipped[aside] = 1 - flipped[aside]
+    fits = [
+        BagClassifier(max_epochs=10, random_state=0).fit_bags(data)
+        for data in (bags, replace(bags, proportions=flipped))
+    ]
+    # A net that had seen the flipped bags would not be wrong on them so often.
+    assert fits[0].risk_.value < 0.2 and fits[1].risk_.value > 0.5
+    # In the end they are trained on all the same.
+    assert not np.allclose(fits[0].predict_proba(X), fits[1].predict_proba(X))
+
+
+def test_few_bags_are_cross_fitted(rng):
+    X = rng.normal(size=(600, 3)).astype("float32")
+    bags = make_bags(X, X[:, 0] > 0, bag_size=20, seed=0)
+    clf = BagClassifier(max_epochs=10, random_state=0).fit_bags(bags)
+    assert clf.risk_.n_bags == 30
+
+
+@pytest.mark.parametrize("n_bags", [10, 23, 47, 50, 1000])
+def test_every_part_leaves_bags_on_both_sides(n_bags):
+    parts = held_out_parts(n_bags, share=0.2, seed=0)
+    assert len(parts) == (1 if n_bags >= 50 else 4)
+    assert all(2 <= len(part) <= n_bags / 2 for part in parts)
+    if len(parts) > 1:
+        np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(n_bags))
+
+
+def test_a_handful_of_bags_has_no_risk(rng):
+    X = rng.normal(size=(90, 3)).astype("float32")
+    bags = make_bags(X, X[:, 0] > 0, bag_size=10, seed=0)
+    assert BagClassifier(max_epochs=2, random_state=0).fit_bags(bags).risk_ is None
+
+
+@pytest.mark.parametrize("off", [0, None])
+def test_measuring_can_be_switched_off(bagged, off):
     X, y, _ = bagged
-    assert BagClassifier(max_epochs=1, random_state=0).fit(X, y).risk_ is None
+    clf = BagClassifier(max_epochs=2, validation_share=off, random_state=0).fit(X, y)
+    assert clf.risk_ is None
+    assert len(clf.result_.history["loss"]) == 2
+    assert str(clf) == repr(clf)
+
+
+def test_a_fitted_classifier_says_its_error(bagged):
+    X, y, _ = bagged
+    clf = BagClassifier(max_epochs=2, random_state=0)
+    before = repr(clf)
+    assert str(clf) == before and "estimated error" not in clf._repr_html_()
+    clf.fit(X, y)
+    line = str(clf).removeprefix(before).strip()
+    assert line.startswith("estimated error") and line.endswith("from 60 held-out bags")
+    assert repr(clf) == before
+    assert f"<p>{line}</p>" in clf._repr_html_()
+    bundle = clf._repr_mimebundle_()
+    assert line in bundle["text/plain"] and f"<p>{line}</p>" in bundle["text/html"]
+
+
+def test_a_share_beyond_one_is_refused(bagged):
+    X, y, _ = bagged
+    with pytest.raises(ValueError, match="validation_share"):
+        BagClassifier(validation_share=1.5).fit(X, y)
 
 
 def test_patience_chooses_on_one_half_and_measures_on_the_other(bagged):
@@ -39,7 +108,9 @@ def test_patience_chooses_on_one_half_and_measures_on_the_other(bagged):
 def test_patience_needs_bags_aside(bagged):
     X, y, _ = bagged
     with pytest.raises(ValueError, match="validation_share"):
-        BagClassifier(patience=3).fit(X, y)
+        BagClassifier(patience=3, validation_share=0).fit(X, y)
+    with pytest.raises(BagDataError, match="at least 4 held-out bags"):
+        BagClassifier(patience=3, validation_share=0.01).fit(X, y)
 
 
 def test_the_risk_is_saved(bagged, tmp_path):

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from unbag.bags import Bags, BagTarget, make_bags
 from unbag.errors import BagDataError
-from unbag.evaluation import check_bags, check_made_bags, estimate_risk
+from unbag.evaluation import check_bags, check_made_bags
+from unbag.evaluation.checks import CHECKS
 
 
 def random_bags(rng, *, n_bags=60, bag_size=15, prior=0.3, unequal=False):
@@ -73,40 +75,35 @@ def test_real_bags_at_random_raise_no_more_than_the_level(rng, name):
     assert np.mean(raised) <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 100)
 
 
-def estimated_against_true(rng, kind, n_draws=200):
-    """Mean estimated and true error of a fixed classifier on bags of some kind."""
-    estimates, truths = [], []
-    for _ in range(n_draws):
-        labels = (rng.random(1200) < 0.5).astype(float)
-        hard = np.where(rng.random(1200) < 0.2, 1 - labels, labels)
-        wrong = hard - labels
-        order = {
-            # Bags whose instances are wrong alike, as when they share an unseen cause.
-            "alike": np.argsort(wrong + rng.normal(size=1200)),
-            # Every bag with as many false positives as false negatives.
-            "balanced": _balanced(rng, wrong, n_bags=60),
-            "random": rng.permutation(1200),
-        }[kind]
-        counts = labels[order].reshape(60, 20).sum(axis=1)
-        bags = Bags.from_arrays(hard[order][:, None], offsets=np.arange(0, 1201, 20), counts=counts)
-        estimates.append(estimate_risk(hard[order], bags).value)
-        truths.append(np.mean(wrong != 0))
-    error = np.std(np.array(estimates) - truths) / n_draws**0.5
-    return np.mean(estimates) - np.mean(truths), error
+def rare_values(rng, n_rows):
+    """Features most of which are zero, some but for a row or two."""
+    marks = rng.random((n_rows, 12)) < np.geomspace(1 / n_rows, 0.1, 12)
+    return np.concatenate([marks, np.eye(20)[rng.integers(0, 20, n_rows)]], axis=1)
 
 
-def _balanced(rng, wrong, *, n_bags):
-    order = np.argsort(wrong + 0.1 * rng.random(len(wrong)))
-    return order.reshape(-1, n_bags).T.reshape(-1)
+def test_no_check_exceeds_its_level(rng):
+    n_draws = 400
+    p_values = np.zeros((n_draws, len(CHECKS)))
+    for number in range(n_draws):
+        X, _, offsets, counts = random_bags(rng, unequal=number % 2 == 0)
+        X = rare_values(rng, len(X)) if number % 4 < 2 else X
+        bags = Bags.from_arrays(X, offsets=offsets, counts=counts)
+        p_values[number] = [check.test(bags).p_value for check in CHECKS.values()]
+    asked = (~np.isnan(p_values)).sum(axis=0)
+    alarms = (p_values <= 0.05).sum(axis=0)
+    assert (asked > 0).all()
+    # A check at its level exceeds this once in 10,000 seeds.
+    assert (alarms <= stats.binom.isf(1e-4, asked, 0.05)).all(), dict(
+        zip(CHECKS, alarms, strict=True)
+    )
 
 
-def test_the_words_about_bias_are_true(rng):
-    gap, error = estimated_against_true(rng, "alike")
-    assert gap > 4 * error  # an upper estimate
-    gap, error = estimated_against_true(rng, "balanced")
-    assert gap < -4 * error  # a lower one
-    gap, error = estimated_against_true(rng, "random")
-    assert abs(gap) < 4 * error
+def test_a_rare_value_that_keeps_to_a_bag_is_found(rng):
+    X, _, offsets, counts = random_bags(rng)
+    rare = np.zeros((len(X), 1))
+    rare[offsets[7] : offsets[7] + 6] = 1
+    report = check_made_bags(Bags.from_arrays(rare, offsets=offsets, counts=counts))
+    assert report["homogeneity"].raised
 
 
 def grouped(rng, *, by):

@@ -6,10 +6,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from unbag import BagKFold, BagRidgeClassifier, BagTarget, make_bags
+from unbag.bags import Bags
 from unbag.engine import Settings, Trial
 from unbag.errors import BagDataError
-from unbag.evaluation import bag_scorer, cross_fit_risk, search_trials
-from unbag.evaluation.selection import LOSSES, halving_budgets
+from unbag.evaluation import bag_scorer, cross_fit_risk, estimate_risk, search_trials
+from unbag.evaluation.search import halving_budgets
+from unbag.evaluation.selection import LOSSES
 from unbag.rules import get_rule
 
 
@@ -56,14 +58,43 @@ def test_cross_fitted_risk_covers_the_error_of_new_instances(data, rng):
         cross_fit_risk(BagRidgeClassifier(), X, np.asarray(y))
 
 
+def test_models_that_differ_in_their_mean_do_not_pass_for_errors(rng):
+    """Cross-fitted nets lean to different sides: only bags of one net may be paired."""
+    estimates, pooled = [], []
+    for _ in range(300):
+        labels = (rng.random(1500) < 0.5).astype(float)
+        leaning = np.repeat(rng.normal(size=5) > 0, 300)  # which label each net errs towards
+        wrong = rng.random(1500) < 0.2
+        scores = np.where(wrong, leaning, labels)
+        bags = Bags.from_arrays(
+            labels[:, None],
+            offsets=np.arange(0, 1501, 50),
+            counts=labels.reshape(30, 50).sum(axis=1),
+        )
+        parts = np.split(np.arange(30), 5)
+        truth = np.mean(scores != labels)
+        estimates.append(estimate_risk(scores, bags, parts=parts).value - truth)
+        pooled.append(estimate_risk(scores, bags).value - truth)
+    assert abs(np.mean(estimates)) < 4 * np.std(estimates) / 300**0.5
+    assert np.mean(pooled) > 4 * np.std(pooled) / 300**0.5
+
+
+def test_folds_of_a_single_bag_are_refused(data):
+    X, _, y = data
+    few = slice(0, 60)
+    with pytest.raises(BagDataError, match="n_splits"):
+        cross_fit_risk(BagRidgeClassifier(), X[few], y[few], n_splits=5)
+
+
 @pytest.mark.parametrize("n_candidates", [1, 2, 7, 100])
 def test_budgets_end_with_full_trainings_of_few(n_candidates):
     rungs = halving_budgets(n_candidates, 90)
     assert rungs[0][0] == n_candidates
     assert rungs[-1][1] == 90
     assert rungs[-1][0] <= max(4, n_candidates // 9)
-    # A hundred configurations cost about fifteen full trainings.
-    assert sum(n * epochs for n, epochs in rungs) <= 17 * 90
+    # Those that go on do not start anew: a hundred configurations cost about twelve trainings.
+    more = np.diff([0, *(epochs for _, epochs in rungs)])
+    assert sum(n * epochs for (n, _), epochs in zip(rungs, more, strict=True)) <= 12 * 90
 
 
 def test_search_chooses_by_bags_alone(rng):

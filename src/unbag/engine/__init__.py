@@ -5,6 +5,7 @@ from unbag.engine.loop import train
 from unbag.engine.monitor import Criterion, Monitor, held_out_risk, labelled_error
 from unbag.engine.settings import Settings
 from unbag.engine.sharding import ShardedBagBatch, shard_bags
+from unbag.engine.training import Training
 from unbag.engine.trial import Trial, TrialResult
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "Monitor",
     "Settings",
     "ShardedBagBatch",
+    "Training",
     "Trial",
     "TrialResult",
     "held_out_risk",

@@ -40,6 +40,9 @@ class Learner(Protocol):
     def advance(self) -> None:
         """Move every dropout mask to the next step."""
 
+    def keep(self, chosen: Tensor) -> None:
+        """Drop all models but these."""
+
     def export(self, values: list[Tensor], index: int) -> nn.Module:
         """Model number `index` with these parameter values, on the CPU."""
 
@@ -68,6 +71,9 @@ class SingleLearner:
         for key in self.keys:
             advance_key(key)
 
+    def keep(self, chosen: Tensor) -> None:
+        """There is one model, and it stays."""
+
     def export(self, values: list[Tensor], index: int) -> nn.Module:
         """Copy of the model with these values."""
         model = copy.deepcopy(self.model).cpu().eval()
@@ -88,8 +94,18 @@ class StackedLearner:
         trainable = {name for name, p in models[0].named_parameters() if p.requires_grad}
         self.named = {n: p.detach().requires_grad_() for n, p in stacked.items() if n in trainable}
         self.buffers |= {n: p.detach() for n, p in stacked.items() if n not in trainable}
+        self._list()
+
+    def _list(self) -> None:
         self.parameters = list(self.named.values())
         self.keys = [b for n, b in self.buffers.items() if n.endswith(KEY_SUFFIX)]
+
+    def keep(self, chosen: Tensor) -> None:
+        """Drop all models but these."""
+        self.n_models = len(chosen)
+        self.named = {n: p.detach()[chosen].requires_grad_() for n, p in self.named.items()}
+        self.buffers = {n: b[chosen] for n, b in self.buffers.items()}
+        self._list()
 
     def _one(self, named: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor) -> Tensor:
         return functional_call(self.template, (named, buffers), (x,))

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -23,7 +24,7 @@ from unbag.errors import StackingWarning
 from unbag.models import ModelBuilder, get_model
 from unbag.randomness import derive_seed
 
-__all__ = ["matrix_precision", "run_epoch", "train"]
+__all__ = ["Plan", "matrix_precision", "prepare", "run_epoch", "train"]
 
 
 def train(
@@ -72,6 +73,51 @@ def train(
     (3,)
     """
     settings = settings or Settings()
+    plan = prepare(trials, bags, model, monitors, settings)
+    at_once = settings.side_by_side if plan.X.is_cuda else 1
+    results: dict[int, TrialResult] = {}
+    total = settings.max_epochs * math.ceil(len(plan.groups) / at_once)
+    with (
+        progress_bar("training", total, show=settings.progress) as tick,
+        matrix_precision(settings.precision),
+    ):
+        for start in range(0, len(plan.groups), at_once):
+            chosen = plan.groups[start : start + at_once]
+            stacks = [plan.stack(group) for group in chosen]
+            interrupted = _run(stacks, plan.monitors, settings.max_epochs, tick)
+            for group, stack in zip(chosen, stacks, strict=True):
+                results |= dict(zip(group, stack.results(), strict=True))
+            if interrupted:
+                break
+    return [results[i] for i in sorted(results)]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Trials with their data on the device, and which of them train together."""
+
+    trials: Sequence[Trial]
+    data: list[TrialData]
+    X: Tensor
+    build: ModelBuilder
+    settings: Settings
+    monitors: list[Monitor]
+    groups: list[list[int]]
+
+    def stack(self, group: list[int]) -> Stack:
+        """Set up the trials of a group."""
+        trials, data = [self.trials[i] for i in group], [self.data[i] for i in group]
+        return Stack(trials, data, self.X, self.build, self.settings)
+
+
+def prepare(
+    trials: Sequence[Trial],
+    bags: Bags | Sequence[Bags],
+    model: str | ModelBuilder,
+    monitors: Sequence[Monitor],
+    settings: Settings,
+) -> Plan:
+    """Check the arguments of `train`, draw the batches and group the trials."""
     check_names(monitors)
     each = [bags] * len(trials) if isinstance(bags, Bags) else list(bags)
     device = torch.device(settings.device)
@@ -79,29 +125,10 @@ def train(
         trial_data(t, b, bags_per_batch=settings.batch_of(b))
         for t, b in zip(trials, each, strict=True)
     ]
-    X = as_tensor(each[0].X, device)
-    monitors = [monitor.on(device) for monitor in monitors]
-    build = get_model(model)
+    X, build = as_tensor(each[0].X, device), get_model(model)
     groups = _groups(trials, data, _stackable(trials, build, each[0], X))
-    at_once = settings.side_by_side if device.type == "cuda" else 1
-    results: dict[int, TrialResult] = {}
-    total = settings.max_epochs * math.ceil(len(groups) / at_once)
-    with (
-        progress_bar("training", total, show=settings.progress) as tick,
-        matrix_precision(settings.precision),
-    ):
-        for start in range(0, len(groups), at_once):
-            chosen = groups[start : start + at_once]
-            stacks = [
-                Stack([trials[i] for i in group], [data[i] for i in group], X, build, settings)
-                for group in chosen
-            ]
-            interrupted = _run(stacks, monitors, settings.max_epochs, tick)
-            for group, stack in zip(chosen, stacks, strict=True):
-                results |= dict(zip(group, stack.results(), strict=True))
-            if interrupted:
-                break
-    return [results[i] for i in sorted(results)]
+    here = [monitor.on(device) for monitor in monitors]
+    return Plan(trials, data, X, build, settings, here, groups)
 
 
 def _run(stacks: list[Stack], monitors: Sequence[Monitor], max_epochs: int, tick: Tick) -> bool:
@@ -157,7 +184,7 @@ def _stackable(trials: Sequence[Trial], build: ModelBuilder, bags: Bags, X: Tens
             f"The {len(trials)} trials are trained one after the other, because this model cannot "
             f"be stacked: {reason}.",
             StackingWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     return reason is None
 

@@ -91,6 +91,20 @@ class Stack:
         values = {"loss": self.step.loss_sum / len(self.batches)}
         self.record.add(values | self._measure(monitors))
 
+    def keep(self, chosen: list[int]) -> None:
+        """Go on with some trials, by increasing position; they train as among the others."""
+        index = torch.tensor(chosen, device=self.device)
+        self.trials = [self.trials[i] for i in chosen]
+        self.data = [self.data[i] for i in chosen]
+        self.learner.keep(index)
+        self.optimizer.keep(index, self.learner.parameters)
+        self.record.keep(index)
+        self.batches = self._cut(self.data)
+        before = self.step.step if isinstance(self.step, GraphedStep) else self.step
+        self.step = self._step(before.X, before.prior[index])
+        after = self.step.step if isinstance(self.step, GraphedStep) else self.step
+        after.take_over(before, index)
+
     def results(self) -> list[TrialResult]:
         """One result a trial, as it is now."""
         if self.stream is not None:

@@ -55,6 +55,13 @@ class Step:
     def _fresh_state(self, trials: Sequence[Trial], n_outputs: int) -> Tensor:
         return torch.full((len(trials), 1, n_outputs), torch.nan, device=self.X.device)
 
+    def take_over(self, other: Step, chosen: Tensor) -> None:
+        """Start from the rules' states of another step's trials, of which these are some."""
+        parts = [state[trials] for state, (_, trials) in zip(other.states, other.runs, strict=True)]
+        states = torch.cat(parts)[chosen]
+        for state in self.states:
+            state.copy_(states)
+
     def __call__(self, batch: Batch) -> None:
         """Train on one batch."""
         x = as_inputs(_gather(self.X, batch.rows))

@@ -7,13 +7,8 @@ from unbag.evaluation.flip import FlipCheck, check_flip, repair_flip
 from unbag.evaluation.privacy import PrivacyNoise, privacy_noise
 from unbag.evaluation.results import Estimate, Evaluation
 from unbag.evaluation.risk import RiskEstimate, estimate_risk, pairwise_value
-from unbag.evaluation.selection import (
-    Candidate,
-    Search,
-    bag_scorer,
-    cross_fit_risk,
-    search_trials,
-)
+from unbag.evaluation.search import Candidate, Search, search_trials
+from unbag.evaluation.selection import bag_scorer, cross_fit_risk
 
 __all__ = [
     "BagReport",

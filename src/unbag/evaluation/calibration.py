@@ -125,7 +125,8 @@ def calibration_error(
 
     Absolute values of noisy gaps are too large on average. The estimate is the error at which the
     observed sum would be the median, the interval that at which it would not be extreme, when the
-    gaps are in the proportion observed and their errors normal with known covariance.
+    gaps are in the proportion observed and their errors normal with known covariance. The sign of a
+    gap counts as uncertain as its error makes it: errors of gaps cancel or add up by their signs.
 
     Returns
     -------
@@ -142,15 +143,16 @@ def calibration_error(
         ]
     )
     deviations = np.sqrt(np.maximum(np.diag(covariance), 1e-18))
-    errors = _draws(covariance, positives.freedom)
+    errors, others = np.split(_draws(covariance, positives.freedom), 2)
+    signs = np.where(gaps + others < 0, -1, 1)
     total = np.abs(gaps).sum()
     # A gap that looks small may be as large as its error: spread evenly, the same sum is likelier
     # to come from a larger calibration error, and the upper end allows for that.
     spread = _folded_mean(gaps, deviations)
     tail = (1 - confidence) / 2
-    low, _ = _error_at(total, np.abs(gaps), gaps, errors, 1 - tail)
-    value, deviation = _error_at(total, np.abs(gaps), gaps, errors, 0.5)
-    high, _ = _error_at(total, spread, gaps, errors, tail)
+    low, _ = _error_at(total, np.abs(gaps), signs, errors, 1 - tail)
+    value, deviation = _error_at(total, np.abs(gaps), signs, errors, 0.5)
+    high, _ = _error_at(total, spread, signs, errors, tail)
     return value, deviation, low, high
 
 
@@ -162,12 +164,12 @@ def _folded_mean(mean: Array, deviation: Array) -> Array:
 
 
 def _error_at(
-    total: float, sizes: Array, gaps: Array, errors: Array, probability: float
+    total: float, sizes: Array, signs: Array, errors: Array, probability: float
 ) -> tuple[float, float]:
     """Error at which `total` is that quantile of the noisy sum, and the sum's deviation there."""
-    shape = np.where(gaps < 0, -1, 1) * sizes / max(sizes.sum(), 1e-12)
+    shape = signs * sizes / max(sizes.sum(), 1e-12)
     truths = np.concatenate([[0.0], total * np.geomspace(0.02, 4, N_STEPS)])
-    sums = sum(np.abs(truths[:, None] * s + e) for s, e in zip(shape, errors.T, strict=True))
+    sums = sum(np.abs(truths[:, None] * s + e) for s, e in zip(shape.T, errors.T, strict=True))
     quantiles = np.quantile(sums, probability, axis=1)
     found = 0.0
     if total > quantiles[0]:
@@ -176,9 +178,9 @@ def _error_at(
 
 
 def _draws(covariance: Array, freedom: float) -> Array:
-    """Errors of the gaps, t-distributed; always the same ones, so that results repeat."""
+    """Twice `N_DRAWS` errors of the gaps, t-distributed; always the same, so results repeat."""
     rng = np.random.default_rng(0)
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     root = vectors * np.sqrt(np.maximum(values, 0))
-    normal = rng.standard_normal((N_DRAWS, len(values))) @ root.T
-    return normal / np.sqrt(rng.chisquare(freedom, (N_DRAWS, 1)) / freedom)
+    normal = rng.standard_normal((2 * N_DRAWS, len(values))) @ root.T
+    return normal / np.sqrt(rng.chisquare(freedom, (2 * N_DRAWS, 1)) / freedom)

@@ -11,7 +11,7 @@ import numpy as np
 
 from unbag.bags import Bags, bags_of
 from unbag.errors import BagDataError, BagDataWarning
-from unbag.evaluation import bag_tests
+from unbag.evaluation import bag_tests, feature_tests
 from unbag.evaluation.bag_tests import Answer
 
 __all__ = ["BagReport", "Finding", "check_bags", "check_made_bags"]
@@ -143,13 +143,13 @@ CHECKS: dict[str, _Check] = {
         "at random if you can. Balanced bags need the rule `proportion_square`.",
     ),
     "homogeneity": _Check(
-        bag_tests.homogeneity,
+        feature_tests.homogeneity,
         lambda found: "upper",
         "Bags were grouped by something the features show. Include it in the model; read errors "
         "as upper limits and other metrics with care.",
     ),
     "duplicates": _Check(
-        bag_tests.duplicates,
+        feature_tests.duplicates,
         lambda found: "unreliable",
         "Bags overlap, so their errors are not independent and intervals are too short. Keep each "
         "instance in one bag, and repeat the count.",

@@ -11,7 +11,8 @@ from scipy import stats
 
 from unbag.bags import Bags, bags_of
 from unbag.evaluation.evaluate import scores_of
-from unbag.evaluation.risk import checked_scores, decisions, noise_of, risk_scale
+from unbag.evaluation.residual_laws import noise_of
+from unbag.evaluation.risk import checked_scores, decisions, risk_scale
 
 __all__ = ["Comparison", "compare_models", "compare_scores"]
 

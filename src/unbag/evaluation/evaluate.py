@@ -16,14 +16,9 @@ from unbag.evaluation.curves import SCORE_METRICS, Gradient
 from unbag.evaluation.functionals import Positives, fit_positives, score_table
 from unbag.evaluation.influence import Spread, mass_covariance, spread_of, studentised_interval
 from unbag.evaluation.multiclass import confusion_matrix, multiclass_log_loss
+from unbag.evaluation.residual_laws import fitted_noise_kurtosis, noise_of
 from unbag.evaluation.results import Estimate, Evaluation
-from unbag.evaluation.risk import (
-    checked_scores,
-    decisions,
-    estimate_risk,
-    fitted_noise_kurtosis,
-    noise_of,
-)
+from unbag.evaluation.risk import checked_scores, decisions, estimate_risk
 
 __all__ = ["evaluate", "evaluate_bags", "score_metric"]
 

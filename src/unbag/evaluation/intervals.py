@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-__all__ = ["ResidualLaw", "invert_law", "pearson_quantile", "square_cumulants"]
+__all__ = ["ResidualLaw", "invert_law", "pearson_quantile", "pearson_tail", "square_cumulants"]
 
 Array = NDArray[Any]
 
@@ -61,6 +61,19 @@ def pearson_quantile(probability: Any, skewness: Any) -> Array:
     tail = np.where(safe > 0, probability, 1 - probability)
     gamma = np.sign(safe) * (special.gammaincinv(shape, tail) - shape) / np.sqrt(shape)
     return np.where(tiny, special.ndtri(probability), gamma)
+
+
+def pearson_tail(value: Any, skewness: Any) -> Array:
+    """Chance that the law of `pearson_quantile` exceeds a value; skewness is at least zero.
+
+    Examples
+    --------
+    >>> pearson_tail(2.0, np.array([0.0, 1.0])).round(3)
+    array([0.023, 0.042])
+    """
+    skewness = np.maximum(np.asarray(skewness, dtype=float), 1e-3)
+    shape = 4 / skewness**2
+    return np.asarray(special.gammaincc(shape, np.maximum(shape + np.sqrt(shape) * value, 0)))
 
 
 def square_cumulants(

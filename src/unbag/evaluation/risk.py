@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -10,9 +11,15 @@ from numpy.typing import NDArray
 
 from unbag.bags import Bags
 from unbag.errors import BagDataError
-from unbag.evaluation.functionals import Positives, ScoreTable, fit_positives, score_table
 from unbag.evaluation.intervals import ResidualLaw, invert_law, square_cumulants
-from unbag.evaluation.weighting import Fit, fit_variance, group_bags, weighted_fit
+from unbag.evaluation.residual_laws import fitted_law, hard_law, noise_of, score_law
+from unbag.evaluation.weighting import (
+    Fit,
+    fit_each_part,
+    fit_variance,
+    group_bags,
+    weighted_fit,
+)
 
 __all__ = ["RiskEstimate", "estimate_risk", "pairwise_value"]
 
@@ -99,6 +106,7 @@ def estimate_risk(
     confidence: float = 0.95,
     weights: Literal["optimal", "size"] = "optimal",
     noise_kurtosis: float | None = None,
+    parts: Sequence[Array] | None = None,
 ) -> RiskEstimate:
     """Estimate the risk of single instances from bags, with a confidence interval.
 
@@ -118,6 +126,9 @@ def estimate_risk(
     noise_kurtosis : float, optional
         Excess kurtosis of the noise in the proportions, which the interval depends on: 0 if it is
         normal, 3 if Laplace. None estimates it from the bags.
+    parts : sequence of arrays, optional
+        If several models made the scores, as in cross-fitting: the positions of the bags that each
+        of them scored, at least two bags a model. The estimate is then of their mean risk.
 
     Notes
     -----
@@ -138,10 +149,16 @@ def estimate_risk(
     hard = loss == "zero_one"
     values = decisions(soft, bags.task) if hard else soft
     residuals = bags.mean(values) - bags.proportions.reshape(bags.n_bags, -1)
-    law = hard_law(bags) if hard else _soft_law_of(soft, bags)
+    law = hard_law(bags) if hard else score_law(soft, bags)
     law = replace(law, noise_kurtosis=np.nan if noise_kurtosis is None else noise_kurtosis)
     estimate = risk_from_residuals(
-        residuals, bags.sizes, noise_of(bags), law=law, confidence=confidence, weights=weights
+        residuals,
+        bags.sizes,
+        noise_of(bags),
+        law=law,
+        confidence=confidence,
+        weights=weights,
+        parts=parts,
     )
     return rescaled(estimate, risk_scale(bags, hard=hard))
 
@@ -154,10 +171,14 @@ def risk_from_residuals(
     law: ResidualLaw,
     confidence: float = 0.95,
     weights: Literal["optimal", "size"] = "optimal",
+    parts: Sequence[Array] | None = None,
 ) -> RiskEstimate:
     """Estimate the mean square of instance residuals, given those of bags (n_bags, n_outputs)."""
     sizes = sizes.astype(float)
-    fit = fit_variance(residuals, sizes, noise, law=law, weights=weights)
+    if parts is None:
+        fit = fit_variance(residuals, sizes, noise, law=law, weights=weights)
+    else:
+        fit, residuals = fit_each_part(residuals, sizes, noise, parts, law=law, weights=weights)
     law = fitted_law(law, fit, residuals, sizes, noise)
     risks = GRID * (2.0 if law.n_outputs > 1 else 1.0)
     deviation, skewness = law_of_estimate(law, fit, risks, sizes, noise)
@@ -185,58 +206,6 @@ def law_of_estimate(
     deviation = np.sqrt(variance)
     third = third @ np.bincount(where, fit.weights**3)
     return deviation, np.where(deviation > 0, third / np.where(deviation > 0, deviation, 1) ** 3, 0)
-
-
-def fitted_law(
-    law: ResidualLaw, fit: Fit, residuals: Array, sizes: Array, noise: Array
-) -> ResidualLaw:
-    """Complete the shape of the residuals by what the bags say of it."""
-    share = fit.variance / fit.risk if fit.risk > 0 else 1.0
-    law = replace(law, variance=float(np.clip(share, 0, 1)))
-    if law.n_outputs > 1:
-        square = _square_trace(fit, residuals, sizes, noise)
-        # tr(M^3) lies between the powers 2 and 1.5 of tr(M^2), for any covariance of trace one.
-        law = replace(law, square_trace=square, cube_trace=square**1.75)
-    if np.isnan(law.noise_kurtosis):
-        law = replace(law, noise_kurtosis=_noise_kurtosis(law, fit, residuals, sizes, noise))
-    return law
-
-
-def _square_trace(fit: Fit, residuals: Array, sizes: Array, noise: Array) -> float:
-    centred, weights = residuals - fit.mean, fit.weights / fit.weights.sum()
-    covariance = (centred * (weights * sizes)[:, None]).T @ centred
-    covariance -= np.eye(len(covariance)) * (weights @ (sizes * noise))
-    n_effective = 1 / (weights @ weights) - 1
-    total = np.trace(covariance)
-    # A sample covariance's squared trace is too large by about tr(M)^2 / n.
-    square = (covariance**2).sum() / max(total**2, 1e-300) - 1 / n_effective
-    return float(np.clip(square, 1 / len(covariance), 1))
-
-
-def _noise_kurtosis(
-    law: ResidualLaw, fit: Fit, residuals: Array, sizes: Array, noise: Array
-) -> float:
-    """Excess kurtosis of the noise, by the fourth moment of the bags that are mostly noise."""
-    if not noise.any():
-        return 0.0
-    variance = max(fit.variance, 0.0) / law.n_outputs / sizes + noise
-    excess = (((residuals - fit.mean) ** 2 / variance[:, None]) ** 2).mean(axis=1) - 3
-    noisiness = (noise / variance) ** 2
-    return float(np.clip(noisiness @ excess / (noisiness @ noisiness), 0, 6))
-
-
-def fitted_noise_kurtosis(scores: Array, bags: Bags) -> float:
-    """Excess kurtosis of the noise in the proportions, estimated from the residuals of scores."""
-    residuals = bags.mean(scores) - bags.proportions.reshape(bags.n_bags, -1)
-    sizes, noise = bags.sizes.astype(float), noise_of(bags)
-    law = ResidualLaw(n_outputs=residuals.shape[1])
-    fit = fit_variance(residuals, sizes, noise, law=law, weights="size")
-    return _noise_kurtosis(law, fit, residuals, sizes, noise)
-
-
-def noise_of(bags: Bags) -> Array:
-    """Noise variance of each bag's proportion; zeros when they are exact."""
-    return np.zeros(bags.n_bags) if bags.noise_variance is None else bags.noise_variance
 
 
 def risk_scale(bags: Bags, *, hard: bool) -> float:
@@ -278,59 +247,3 @@ def decisions(scores: Array, task: str) -> Array:
     if task != "multiclass":
         return (scores > 0.5).astype(float)
     return np.eye(scores.shape[1])[scores.argmax(axis=1)]
-
-
-def hard_law(bags: Bags) -> ResidualLaw:
-    """Shape of a hard prediction's residual: an error has square norm one, a wrong class two."""
-    if bags.task == "multiclass":
-        return ResidualLaw(fourth=2.0, sixth=4.0, n_outputs=bags.n_outputs)
-    return ResidualLaw(n_outputs=bags.n_outputs)
-
-
-def _soft_law_of(soft: Array, bags: Bags) -> ResidualLaw:
-    if bags.task != "binary":
-        return soft_law(soft[bags.rows], bags.task)
-    return binary_law(
-        fit_positives(score_table(soft[:, 0], bags, bags.proportions, noise_of(bags)))
-    )
-
-
-def binary_law(positives: Positives) -> ResidualLaw:
-    """Shape of a score's residual, the scores as they are or recalibrated to the bags.
-
-    Of the two the one with heavier tails: few bags cannot tell how sure scores deserve to be.
-    """
-    table = positives.table
-    laws = [_law_at(table, chances) for chances in (table.scores, positives.chances)]
-    return max(laws, key=lambda law: law.fourth)
-
-
-def _law_at(table: ScoreTable, chances: Array) -> ResidualLaw:
-    second, fourth, sixth = (
-        table.average(chances * (1 - table.scores) ** m + (1 - chances) * table.scores**m)
-        for m in (2, 4, 6)
-    )
-    return ResidualLaw(fourth=fourth / second, sixth=sixth / second) if second else ResidualLaw()
-
-
-def soft_law(scores: Array, task: str, *, shares: Array | None = None) -> ResidualLaw:
-    """Shape of a score's residual, as if the scores were calibrated.
-
-    Only ratios of moments are taken from that assumption; the risk itself scales them. `shares`
-    are weights of the scores, if not all alike.
-    """
-    shares = np.full(len(scores), 1 / len(scores)) if shares is None else shares
-    if task == "multiclass":
-        squares = (scores**2).sum(axis=1, keepdims=True) - 2 * scores + 1
-        second, fourth, sixth = (shares @ (scores * squares**m).sum(axis=1) for m in (1, 2, 3))
-    else:
-        chance = scores * (1 - scores)
-        second, fourth, sixth = (
-            shares @ (chance * (scores ** (m - 1) + (1 - scores) ** (m - 1))).sum(axis=1)
-            for m in (2, 4, 6)
-        )
-        # Independent labels: the square of the sum holds a product of every two labels too.
-        fourth += shares @ (chance.sum(axis=1) ** 2 - (chance**2).sum(axis=1))
-    if second == 0:
-        return ResidualLaw(n_outputs=scores.shape[1])
-    return ResidualLaw(fourth=fourth / second, sixth=sixth / second, n_outputs=scores.shape[1])

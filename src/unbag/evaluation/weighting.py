@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -10,7 +11,14 @@ from numpy.typing import NDArray
 
 from unbag.evaluation.intervals import ResidualLaw, square_cumulants
 
-__all__ = ["Fit", "fit_variance", "group_bags", "optimal_weights", "weighted_fit"]
+__all__ = [
+    "Fit",
+    "fit_each_part",
+    "fit_variance",
+    "group_bags",
+    "optimal_weights",
+    "weighted_fit",
+]
 
 Array = NDArray[Any]
 # Fewer bags cannot afford to have their weights learned from one half and used on the other.
@@ -135,7 +143,7 @@ def fit_variance(
         return weighted_fit(residuals, sizes, noise, np.ones_like(sizes), sizes)
     halves = _halves(sizes, noise)
     fits = [_fit_half(residuals, sizes, noise, own, other, law) for own, other in halves]
-    return _joined(fits, halves, len(sizes))
+    return _joined(fits, [own for own, _ in halves], len(sizes))
 
 
 def _halves(sizes: Array, noise: Array) -> list[tuple[Array, Array]]:
@@ -161,15 +169,45 @@ def _fit_half(
     )
 
 
-def _joined(fits: list[Fit], halves: list[tuple[Array, Array]], n_bags: int) -> Fit:
-    parts = [len(own) / n_bags for own, _ in halves]
+def fit_each_part(
+    residuals: Array,
+    sizes: Array,
+    noise: Array,
+    parts: Sequence[Array],
+    *,
+    law: ResidualLaw,
+    weights: Literal["optimal", "size"] = "optimal",
+) -> tuple[Fit, Array]:
+    """Estimate the mean risk of several models, each from a part of the bags.
+
+    Only bags of one part are paired with each other: models differ in their mean residual, and
+    across models that difference would pass for errors of single instances.
+
+    Returns
+    -------
+    fit : Fit
+    aligned : array of shape (n_bags, n_outputs)
+        The residuals, moved so that they have the same mean in every part.
+    """
+    fits = [
+        fit_variance(residuals[own], sizes[own], noise[own], law=law, weights=weights)
+        for own in parts
+    ]
+    joined, aligned = _joined(fits, parts, len(sizes)), residuals.copy()
+    for own, fit in zip(parts, fits, strict=True):
+        aligned[own] += joined.mean - fit.mean
+    return joined, aligned
+
+
+def _joined(fits: Sequence[Fit], parts: Sequence[Array], n_bags: int) -> Fit:
+    portions = [len(own) / n_bags for own in parts]
     weights, shares = np.empty(n_bags), np.empty(n_bags)
-    for part, fit, (own, _) in zip(parts, fits, halves, strict=True):
-        weights[own], shares[own] = part * fit.weights, part * fit.shares
+    for portion, fit, own in zip(portions, fits, parts, strict=True):
+        weights[own], shares[own] = portion * fit.weights, portion * fit.shares
     return Fit(
-        risk=sum(part * fit.risk for part, fit in zip(parts, fits, strict=True)),
-        variance=sum(part * fit.variance for part, fit in zip(parts, fits, strict=True)),
-        mean=sum(part * fit.mean for part, fit in zip(parts, fits, strict=True)),  # type: ignore[arg-type]
+        risk=float(np.dot(portions, [fit.risk for fit in fits])),
+        variance=float(np.dot(portions, [fit.variance for fit in fits])),
+        mean=np.dot(portions, [fit.mean for fit in fits]),
         weights=weights,
         shares=shares,
     )

@@ -1,0 +1,49 @@
+"""A fitted classifier says how wrong it is: in a notebook, and when it is printed."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from unbag.evaluation.risk import RiskEstimate
+
+__all__ = ["TellsItsRisk"]
+
+
+class TellsItsRisk(BaseEstimator):
+    """Adds one line about `risk_` to what scikit-learn shows of an estimator.
+
+    `repr` stays scikit-learn's own, because clones and tools read it.
+    """
+
+    risk_: RiskEstimate | None
+
+    def __str__(self) -> str:
+        line = self._risk_line()
+        return f"{self!r}\n{line}" if line else repr(self)
+
+    def _repr_html_inner(self) -> str:
+        return self._with_line(super()._repr_html_inner())
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        bundle["text/plain"] = str(self)
+        if "text/html" in bundle:
+            bundle["text/html"] = self._with_line(bundle["text/html"])
+        return bundle
+
+    def _with_line(self, html: str) -> str:
+        line = self._risk_line()
+        return f"{html}<p>{escape(line)}</p>" if line else html
+
+    def _risk_line(self) -> str:
+        risk = getattr(self, "risk_", None)
+        if risk is None:
+            return ""
+        value, low, high = (f"{100 * number:.1f}" for number in (risk.value, risk.low, risk.high))
+        return (
+            f"estimated error {value} % ({100 * risk.confidence:g} % interval {low} to {high} %), "
+            f"from {risk.n_bags} held-out bags"
+        )

@@ -1,0 +1,119 @@
+"""Single tests of what bags have in their features; `unbag.check_bags` runs them all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from unbag.bags import Bags
+from unbag.evaluation.bag_tests import Answer
+from unbag.evaluation.intervals import pearson_tail
+
+__all__ = ["duplicates", "homogeneity"]
+
+Array = NDArray[Any]
+MAX_FEATURES = 500
+# Where chance would put fewer pairs of a feature's rarer values into one bag, pairs are counted.
+MIN_PAIRS = 5.0
+
+
+def homogeneity(bags: Bags, *, seed: int = 0) -> Answer:
+    """Whether features have the same distribution in every bag.
+
+    Each feature's ranks are compared between bags by an analysis of variance; false discoveries
+    are controlled by the procedure of Benjamini and Hochberg. Of many features a random choice is
+    taken.
+
+    Notes
+    -----
+    The variance between bags has a gamma law with the variance and skewness that its ranks give it,
+    many of which may be equal. If all but few are, the pairs of rarer values that share a bag are
+    counted instead, and have a Poisson law.
+    """
+    features = np.asarray(bags.X).reshape(len(bags.X), -1)[bags.rows]
+    if features.shape[1] > MAX_FEATURES:
+        chosen = np.random.default_rng(seed).permutation(features.shape[1])[:MAX_FEATURES]
+        features = features[:, np.sort(chosen)]
+    spread = bags.n_instances - bags.n_bags
+    if spread < 2:
+        return Answer(float("nan"), float("nan"), "bags of one cannot be compared")
+    p_values, shares = _compare_between(features, bags, spread)
+    if not len(p_values):
+        return Answer(float("nan"), float("nan"), "no feature varies")
+    adjusted = stats.false_discovery_control(p_values)
+    different = int((adjusted < 0.05).sum())
+    detail = (
+        f"{different} of {len(p_values)} features differ between bags; the largest share of a "
+        f"feature's variance that lies between bags is {max(shares.max(), 0):.3f}"
+    )
+    return Answer(float(adjusted.min()), float(shares.max()), detail)
+
+
+def _compare_between(features: Array, bags: Bags, spread: int) -> tuple[Array, Array]:
+    """P-value of each feature that varies, and the share of its variance between bags."""
+    ranks = stats.rankdata(features, axis=0)
+    ranks = ranks[:, ranks.std(axis=0) > 0]
+    values = (ranks - ranks.mean(axis=0)) / ranks.std(axis=0)
+    means = np.add.reduceat(values, bags.starts, axis=0) / bags.sizes[:, None]
+    between = (bags.sizes[:, None] * means**2).sum(axis=0)
+    n_rows, sizes = len(ranks), bags.sizes.astype(float)
+    p_values = _between_tail(values, between, sizes)
+    for number, own in enumerate(ranks.T):
+        codes = (2 * own).astype(int)
+        counts = np.bincount(codes)
+        expected = _expected_pairs(n_rows - int(counts.max()), sizes)
+        if expected < MIN_PAIRS:
+            p_values[number] = _pairs_tail(codes != counts.argmax(), bags, expected)
+    shares = (between - (bags.n_bags - 1) * (n_rows - between) / spread) / n_rows
+    return p_values, shares
+
+
+def _between_tail(values: Array, between: Array, sizes: Array) -> Array:
+    """Chance of so large a sum of k_i mean_i^2, if standardised values are bagged at random."""
+    squares = values**2
+    third, fourth, sixth = (squares * values).mean(0), (squares**2).mean(0), (squares**3).mean(0)
+    kappa4, kappa6 = fourth - 3, sixth - 15 * fourth - 10 * third**2 + 30
+    n_bags, n_rows = len(sizes), len(values)
+    variance = np.maximum(2 * n_bags + kappa4 * (1 / sizes).sum(), 1e-12)
+    cube = 8 * n_bags + (12 * kappa4 + 10 * third**2) * (1 / sizes).sum()
+    cube = cube + kappa6 * (sizes**-2.0).sum()
+    # Rows that are dealt out without replacement scatter less, by one bag in all.
+    mean, kept = (n_bags - 1) * n_rows / (n_rows - 1), (n_bags - 1) / n_bags
+    return pearson_tail((between - mean) / np.sqrt(kept * variance), cube / variance**1.5)
+
+
+def _expected_pairs(n_rare: int, sizes: Array) -> float:
+    """Pairs of these rows that share a bag, on average over random bags."""
+    n_rows = sizes.sum()
+    return n_rare * (n_rare - 1) / 2 * float(sizes @ (sizes - 1)) / (n_rows * (n_rows - 1))
+
+
+def _pairs_tail(rare: Array, bags: Bags, expected: float) -> float:
+    counts = np.add.reduceat(rare.astype(int), bags.starts)
+    return float(stats.poisson.sf((counts * (counts - 1)).sum() // 2 - 1, expected))
+
+
+def duplicates(bags: Bags) -> Answer:
+    """Whether the same instance is in more than one bag.
+
+    Only asked when some feature is all but unique, so that equal rows mean the same instance. The
+    p-value is that of so many equal pairs if features were independent of each other.
+    """
+    features = np.ascontiguousarray(np.asarray(bags.X).reshape(len(bags.X), -1)[bags.rows])
+    counts = [np.unique(column, return_counts=True)[1] for column in features.T[:MAX_FEATURES]]
+    if max(len(c) for c in counts) < len(features) / 2:
+        return Answer(float("nan"), float("nan"), "rows repeat by nature: no feature is unique")
+    rows = features.view(np.dtype((np.void, features.dtype.itemsize * features.shape[1])))
+    _, code = np.unique(rows.reshape(-1), return_inverse=True)
+    owner = np.repeat(np.arange(bags.n_bags), bags.sizes)
+    pairs = np.unique(np.stack([code.reshape(-1), owner]), axis=1)[0]
+    bags_of_row = np.bincount(pairs)
+    shared = int((bags_of_row > 1).sum())
+    collisions = np.prod([((c / len(features)) ** 2).sum() for c in counts])
+    expected = len(features) ** 2 / 2 * collisions
+    share = float(np.isin(code, np.flatnonzero(bags_of_row > 1)).mean())
+    detail = f"{shared} instances are in more than one bag, {100 * share:.1f} % of all rows"
+    return Answer(float(stats.poisson.sf(shared - 1, expected)), share, detail)

@@ -1,0 +1,132 @@
+"""The shape of residuals: what a risk's interval needs to know beside the risk itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbag.bags import Bags
+from unbag.evaluation.functionals import Positives, ScoreTable, fit_positives, score_table
+from unbag.evaluation.intervals import ResidualLaw
+from unbag.evaluation.weighting import Fit, fit_variance
+
+__all__ = [
+    "binary_law",
+    "fitted_law",
+    "fitted_noise_kurtosis",
+    "hard_law",
+    "noise_of",
+    "score_law",
+]
+
+Array = NDArray[Any]
+
+
+def noise_of(bags: Bags) -> Array:
+    """Noise variance of each bag's proportion; zeros when they are exact."""
+    return np.zeros(bags.n_bags) if bags.noise_variance is None else bags.noise_variance
+
+
+def hard_law(bags: Bags) -> ResidualLaw:
+    """Shape of a hard prediction's residual: an error has square norm one, a wrong class two."""
+    if bags.task == "multiclass":
+        return ResidualLaw(fourth=2.0, sixth=4.0, n_outputs=bags.n_outputs)
+    return ResidualLaw(n_outputs=bags.n_outputs)
+
+
+def score_law(soft: Array, bags: Bags) -> ResidualLaw:
+    """Shape of the residuals of these scores, (n_instances, n_outputs)."""
+    if bags.task != "binary":
+        return _soft_law(soft[bags.rows], bags.task)
+    return binary_law(
+        fit_positives(score_table(soft[:, 0], bags, bags.proportions, noise_of(bags)))
+    )
+
+
+def binary_law(positives: Positives) -> ResidualLaw:
+    """Shape of a score's residual, the scores as they are or recalibrated to the bags.
+
+    Of the two the one with heavier tails: few bags cannot tell how sure scores deserve to be.
+    """
+    table = positives.table
+    laws = [_law_at(table, chances) for chances in (table.scores, positives.chances)]
+    return max(laws, key=lambda law: law.fourth)
+
+
+def _law_at(table: ScoreTable, chances: Array) -> ResidualLaw:
+    second, fourth, sixth = (
+        table.average(chances * (1 - table.scores) ** m + (1 - chances) * table.scores**m)
+        for m in (2, 4, 6)
+    )
+    return ResidualLaw(fourth=fourth / second, sixth=sixth / second) if second else ResidualLaw()
+
+
+def _soft_law(scores: Array, task: str) -> ResidualLaw:
+    """Shape of a score's residual, as if the scores were calibrated.
+
+    Only ratios of moments are taken from that assumption; the risk itself scales them.
+    """
+    if task == "multiclass":
+        squares = (scores**2).sum(axis=1, keepdims=True) - 2 * scores + 1
+        second, fourth, sixth = ((scores * squares**m).sum(axis=1).mean() for m in (1, 2, 3))
+    else:
+        chance = scores * (1 - scores)
+        second, fourth, sixth = (
+            (chance * (scores ** (m - 1) + (1 - scores) ** (m - 1))).sum(axis=1).mean()
+            for m in (2, 4, 6)
+        )
+        # Independent labels: the square of the sum holds a product of every two labels too.
+        fourth += (chance.sum(axis=1) ** 2 - (chance**2).sum(axis=1)).mean()
+    if second == 0:
+        return ResidualLaw(n_outputs=scores.shape[1])
+    return ResidualLaw(fourth=fourth / second, sixth=sixth / second, n_outputs=scores.shape[1])
+
+
+def fitted_law(
+    law: ResidualLaw, fit: Fit, residuals: Array, sizes: Array, noise: Array
+) -> ResidualLaw:
+    """Complete the shape of the residuals by what the bags say of it."""
+    share = fit.variance / fit.risk if fit.risk > 0 else 1.0
+    law = replace(law, variance=float(np.clip(share, 0, 1)))
+    if law.n_outputs > 1:
+        square = _square_trace(fit, residuals, sizes, noise)
+        # tr(M^3) lies between the powers 2 and 1.5 of tr(M^2), for any covariance of trace one.
+        law = replace(law, square_trace=square, cube_trace=square**1.75)
+    if np.isnan(law.noise_kurtosis):
+        law = replace(law, noise_kurtosis=_noise_kurtosis(law, fit, residuals, sizes, noise))
+    return law
+
+
+def _square_trace(fit: Fit, residuals: Array, sizes: Array, noise: Array) -> float:
+    centred, weights = residuals - fit.mean, fit.weights / fit.weights.sum()
+    covariance = (centred * (weights * sizes)[:, None]).T @ centred
+    covariance -= np.eye(len(covariance)) * (weights @ (sizes * noise))
+    n_effective = 1 / (weights @ weights) - 1
+    total = np.trace(covariance)
+    # A sample covariance's squared trace is too large by about tr(M)^2 / n.
+    square = (covariance**2).sum() / max(total**2, 1e-300) - 1 / n_effective
+    return float(np.clip(square, 1 / len(covariance), 1))
+
+
+def _noise_kurtosis(
+    law: ResidualLaw, fit: Fit, residuals: Array, sizes: Array, noise: Array
+) -> float:
+    """Excess kurtosis of the noise, by the fourth moment of the bags that are mostly noise."""
+    if not noise.any():
+        return 0.0
+    variance = max(fit.variance, 0.0) / law.n_outputs / sizes + noise
+    excess = (((residuals - fit.mean) ** 2 / variance[:, None]) ** 2).mean(axis=1) - 3
+    noisiness = (noise / variance) ** 2
+    return float(np.clip(noisiness @ excess / (noisiness @ noisiness), 0, 6))
+
+
+def fitted_noise_kurtosis(scores: Array, bags: Bags) -> float:
+    """Excess kurtosis of the noise in the proportions, estimated from the residuals of scores."""
+    residuals = bags.mean(scores) - bags.proportions.reshape(bags.n_bags, -1)
+    sizes, noise = bags.sizes.astype(float), noise_of(bags)
+    law = ResidualLaw(n_outputs=residuals.shape[1])
+    fit = fit_variance(residuals, sizes, noise, law=law, weights="size")
+    return _noise_kurtosis(law, fit, residuals, sizes, noise)

@@ -1,0 +1,203 @@
+"""Choose rule, architecture, learning rate and epoch by bags alone: successive halving."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from unbag.bags import Bags, split_bags
+from unbag.evaluation.risk import RiskEstimate, estimate_risk
+
+if TYPE_CHECKING:
+    from unbag.engine import Settings, Training, Trial, TrialResult
+
+__all__ = ["Candidate", "Search", "halving_budgets", "search_trials"]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A configuration and how it fared.
+
+    Attributes
+    ----------
+    trial : Trial
+        Rule, learning rate and seed.
+    model : str or function
+    risk : float
+        Estimated risk on the held-out bags, at the best epoch so far.
+    n_epochs : int
+        Epochs of its longest training.
+    best_epoch : int
+    """
+
+    trial: Trial
+    model: Any
+    risk: float = float("nan")
+    n_epochs: int = 0
+    best_epoch: int = -1
+
+
+@dataclass(frozen=True)
+class Search:
+    """Outcome of a search without labels.
+
+    Attributes
+    ----------
+    best : TrialResult
+        Trained net of the chosen configuration, at its best epoch.
+    chosen : Candidate
+    candidates : list of Candidate
+        All of them, the best first; those that went further before the others.
+    risk : RiskEstimate
+        Risk of the chosen net, from bags that neither trained nor chose it.
+    trial_epochs : int
+        Epochs trained in all.
+    """
+
+    best: TrialResult
+    chosen: Candidate
+    candidates: list[Candidate]
+    risk: RiskEstimate
+    trial_epochs: int
+
+
+def halving_budgets(
+    n_candidates: int, max_epochs: int, *, factor: int = 3
+) -> list[tuple[int, int]]:
+    """How many candidates train for how many epochs, rung by rung.
+
+    Examples
+    --------
+    >>> halving_budgets(100, 270)
+    [(100, 10), (34, 30), (12, 90), (4, 270)]
+    """
+    rungs = 1
+    while n_candidates / factor**rungs >= 2 and max_epochs // factor**rungs >= 1:
+        rungs += 1
+    return [
+        (-(-n_candidates // factor**r), max(max_epochs // factor ** (rungs - 1 - r), 1))
+        for r in range(rungs)
+    ]
+
+
+def search_trials(
+    trials: Sequence[Trial],
+    bags: Bags,
+    *,
+    models: Sequence[Any] = ("mlp",),
+    settings: Settings | None = None,
+    factor: int = 3,
+    share: float = 0.2,
+    report_share: float = 0.2,
+    criterion: Literal["zero_one", "square"] = "zero_one",
+    seed: int = 0,
+) -> Search:
+    """Choose rule, learning rate, architecture and epoch by the risk on held-out bags.
+
+    All configurations train for a few epochs at once, stacked; the best third of them go on until
+    they have had three times as many, and so on (successive halving). A hundred configurations cost
+    as many epochs as twelve full trainings, and being stacked, less time; see
+    ``benchmarks/search.py``.
+
+    Parameters
+    ----------
+    trials : sequence of Trial
+        Rules, learning rates and seeds to choose from.
+    bags : Bags
+    models : sequence of str or function
+        Architectures; each is tried with each trial.
+    settings : Settings, optional
+        ``max_epochs`` is what the last rung trains for. The learning rate must be constant.
+    factor : int
+        One candidate in this many goes on.
+    share, report_share : float
+        Share of the bags that choose, and share that the risk of the choice is estimated from.
+    criterion : {"zero_one", "square"}
+    seed : int
+        Decides which bags are held out.
+
+    Examples
+    --------
+    >>> from unbag import make_bags
+    >>> from unbag.engine import Settings, Trial
+    >>> X = np.random.default_rng(0).normal(size=(1200, 2)).astype("float32")
+    >>> bags = make_bags(X, X[:, 0] > 0, bag_size=6, seed=0)
+    >>> trials = [Trial(learning_rate=rate) for rate in (1e-6, 1e-2)]
+    >>> settings = Settings(max_epochs=6)
+    >>> found = search_trials(trials, bags, models=["linear"], settings=settings)
+    >>> found.chosen.trial.learning_rate
+    0.01
+    """
+    from unbag.engine import Settings, Training, held_out_risk
+
+    settings = settings or Settings()
+    if settings.schedule != "constant":
+        raise ValueError("search_trials needs schedule='constant': a rung is part of the next.")
+    rest, report = split_bags(bags, share=report_share, seed=seed)
+    train_bags, choosing = split_bags(rest, share=share / (1 - report_share), seed=seed)
+    settings = replace(settings, criterion="held_out_risk")
+    monitor = held_out_risk(choosing, criterion=criterion)
+    trainings = {
+        model: Training(trials, train_bags, model=model, monitors=[monitor], settings=settings)
+        for model in models
+    }
+    done: list[Candidate] = []
+    ranked: list[tuple[Any, int, TrialResult]] = []
+    n_candidates = len(trainings) * len(trials)
+    for n_kept, epochs in halving_budgets(n_candidates, settings.max_epochs, factor=factor):
+        if len(ranked) > n_kept:
+            done = [_candidate(model, result) for model, _, result in ranked[n_kept:]] + done
+            _keep_only(trainings, ranked[:n_kept])
+        for training in trainings.values():
+            training.run(until=epochs)
+        ranked = _ranked(trainings)
+    best = ranked[0][2]
+    candidates = [_candidate(model, result) for model, _, result in ranked] + done
+    spent = sum(candidate.n_epochs for candidate in candidates)
+    return Search(best, candidates[0], candidates, _reported(best, report, criterion), spent)
+
+
+def _ranked(trainings: dict[Any, Training]) -> list[tuple[Any, int, TrialResult]]:
+    """Model, number and result of every trial that is still there, the best first."""
+    found = [
+        (model, number, result)
+        for model, training in trainings.items()
+        for number, result in enumerate(training.results())
+    ]
+    # A training that diverged has no risk, and comes last.
+    return sorted(found, key=lambda entry: np.nan_to_num(_risk(entry[2]), nan=np.inf))
+
+
+def _risk(result: TrialResult) -> float:
+    return result.last("held_out_risk")
+
+
+def _keep_only(
+    trainings: dict[Any, Training], chosen: Sequence[tuple[Any, int, TrialResult]]
+) -> None:
+    for model in list(trainings):
+        numbers = [number for m, number, _ in chosen if m == model]
+        if numbers:
+            trainings[model].keep(numbers)
+        else:
+            del trainings[model]
+
+
+def _candidate(model: Any, result: TrialResult) -> Candidate:
+    return Candidate(result.trial, model, _risk(result), result.n_epochs, result.best_epoch)
+
+
+def _reported(
+    result: TrialResult, bags: Bags, criterion: Literal["zero_one", "square"]
+) -> RiskEstimate:
+    import torch
+
+    from unbag.engine.batches import as_inputs, as_tensor
+
+    with torch.no_grad():
+        logits = result.model(as_inputs(as_tensor(bags.X, torch.device("cpu"))))
+    scores = logits.softmax(dim=-1) if bags.task == "multiclass" else logits.sigmoid()
+    return estimate_risk(scores.reshape(len(bags.X), -1), bags, loss=criterion)
