@@ -51,7 +51,8 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         Epochs without a better held-out risk before training stops. Then one half of the bags set
         aside chooses the epoch, the other estimates the error, and neither is trained on.
     criterion : {"zero_one", "square"}
-        Which risk chooses the epoch, if there is `patience`.
+        Which risk chooses the epoch, if there is `patience`; that of the scores varies less from
+        bag to bag than the error of hard predictions.
     device : str
     random_state : int, RandomState or None
     verbose : bool
@@ -109,7 +110,7 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         schedule: Literal["constant", "cosine"] = "constant",
         validation_share: float | None = 0.2,
         patience: int | None = None,
-        criterion: Criterion = "zero_one",
+        criterion: Criterion = "square",
         device: str = "cpu",
         random_state: Any = None,
         verbose: bool = False,
