@@ -17,7 +17,7 @@ from unbag.engine.learner import Learner, SingleLearner, StackedLearner
 from unbag.engine.monitor import Monitor, measure_all
 from unbag.engine.record import Record
 from unbag.engine.settings import Settings
-from unbag.engine.step import GraphedStep, Step
+from unbag.engine.step import GraphedStep, Step, autocast
 from unbag.engine.trial import Trial, TrialResult
 from unbag.models import ModelBuilder, Moments, Standardize, join_moments, moments_of
 from unbag.randomness import derive_seed
@@ -66,7 +66,8 @@ class Stack:
         return {"task": self.data[0].bags.task, "precision": self.settings.precision}
 
     def _measure(self, monitors: Sequence[Monitor]) -> dict[str, Tensor]:
-        return measure_all(monitors, self.learner)
+        with autocast(self.device, self.settings.precision):
+            return measure_all(monitors, self.learner)
 
     def _learner(self, models: list[nn.Module]) -> Learner:
         if len(models) > 1:

@@ -17,7 +17,14 @@ from unbag.engine.settings import Precision
 from unbag.engine.trial import Trial
 from unbag.rules import Rule
 
-__all__ = ["GraphedStep", "Step", "rule_slices"]
+__all__ = ["GraphedStep", "Step", "autocast", "rule_slices"]
+
+
+def autocast(device: torch.device, precision: Precision) -> AbstractContextManager[object]:
+    """Where matrix products are rounded to bfloat16, if that is the precision."""
+    if precision != "bfloat16":
+        return nullcontext()
+    return torch.autocast(device.type, dtype=torch.bfloat16)
 
 
 def rule_slices(trials: Sequence[Trial]) -> list[tuple[Rule, slice]]:
@@ -66,7 +73,7 @@ class Step:
         """Train on one batch."""
         x = as_inputs(_gather(self.X, batch.rows))
         shared = len(x) == 1
-        with self._autocast():
+        with autocast(self.X.device, self.precision):
             logits = self.learner.logits(x[0] if shared else x, shared=shared)
         losses = self.losses(logits.float(), batch)
         gradients = torch.autograd.grad(losses.sum(), self.learner.parameters)
@@ -91,11 +98,6 @@ class Step:
                 state.copy_(new_state)
             parts.append(loss)
         return parts[0] if len(parts) == 1 else torch.cat(parts)
-
-    def _autocast(self) -> AbstractContextManager[object]:
-        if self.precision != "bfloat16":
-            return nullcontext()
-        return torch.autocast(self.X.device.type, dtype=torch.bfloat16)
 
 
 def _gather(X: Tensor, rows: Tensor) -> Tensor:
