@@ -123,15 +123,16 @@ class Runner:
     def _stacks(self, trials: Iterable[TrialSpec]) -> list[list[TrialSpec]]:
         """Trials that can be trained at once, at most as many as the grids allow.
 
-        Those of one seed come together: they see the same batches, which are then read once.
+        Those of one seed see the same batches, which are then read once. On a CPU, where reading
+        counts, they are trained by themselves.
         """
-        together: dict[TrialSpec, list[TrialSpec]] = {}
+        together: dict[tuple[TrialSpec, int], list[TrialSpec]] = {}
         for trial in trials:
-            together.setdefault(trial.stack, []).append(trial)
+            seed = trial.seed if self.device == "cpu" else 0
+            together.setdefault((trial.stack, seed), []).append(trial)
         stacks = []
         for alike in together.values():
             size = self._stack_size(alike[0])
-            alike.sort(key=lambda trial: trial.seed)
             stacks += [alike[start : start + size] for start in range(0, len(alike), size)]
         return stacks
 
