@@ -162,7 +162,7 @@ def _fitted(
 ) -> TableFit:
     choosing, judging = data.held_out("choosing"), data.held_out("judging")
     say("checking the bags")
-    checks = check_made_bags(_checked_bags(data, judging))
+    checks = check_made_bags(_checked_bags(data, judging), names=table.encoder.features)
     say("training " + ", ".join(options.models))
     candidates = _candidates(data, choosing, options)
     best = candidates[0]
