@@ -41,6 +41,11 @@ def test_help_shows_examples_that_parse(path):
 
 
 @pytest.mark.parametrize("path", EVERY, ids=" ".join)
+def test_help_breaks_where_the_terminal_does(path):
+    assert not [part for part in EVERY[path].help.split("\n\n") if "\n" in part]
+
+
+@pytest.mark.parametrize("path", EVERY, ids=" ".join)
 def test_every_command_can_answer_in_json(path):
     assert any("--json" in option.opts for option in EVERY[path].params)
 

@@ -8,7 +8,7 @@ from unbag.cli.check import check
 from unbag.cli.demo import demo
 from unbag.cli.evaluate import evaluate
 from unbag.cli.fit import fit
-from unbag.cli.group import Commands
+from unbag.cli.group import Commands, flowing
 from unbag.cli.plan import plan
 from unbag.cli.predict import predict
 from unbag.cli.report import report
@@ -25,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for command in (demo, fit, predict, evaluate, check, report, plan):
-    app.command()(command)
+    app.command(help=flowing(str(command.__doc__)))(command)
 
 reproductions = typer.Typer(
     cls=Commands,
@@ -35,8 +35,8 @@ reproductions = typer.Typer(
 app.add_typer(reproductions, name="reproduce")
 for what in What:
     reproductions.command(what.value, help=what.help, short_help=what.summary)(reproduce)
-reproductions.command()(theory)
-reproductions.command()(merge)
+for other in (theory, merge):
+    reproductions.command(help=flowing(str(other.__doc__)))(other)
 
 
 def main() -> None:
