@@ -138,6 +138,6 @@ def error_sentence(record: dict[str, Any]) -> str:
     error = record["evaluation"]["metrics"]["error"]
     value, low, high = (100 * error[name] for name in ("value", "low", "high"))
     return (
-        f"{record['chosen']} is chosen. It errs on {value:.1f} % of single rows "
-        f"(95 % interval {low:.1f} to {high:.1f} %)."
+        f"{record['chosen']} is chosen. By bags that neither trained nor chose it, it errs on "
+        f"{value:.1f} % of single rows (95 % interval {low:.1f} to {high:.1f} %)."
     )

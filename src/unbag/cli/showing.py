@@ -13,9 +13,13 @@ __all__ = ["show_candidates", "show_checks", "show_data", "show_metrics"]
 def show_data(data: dict[str, Any], console: Console) -> None:
     """Rows, bags, sizes and proportions, then how each column is used."""
     sizes = data["sizes"]
+    size = f"{sizes['low']:.0f}"
+    if sizes["low"] < sizes["high"]:
+        size += f" to {sizes['high']:.0f} rows (median {sizes['median']:g})"
+    else:
+        size += " rows each"
     console.print(
-        f"{data['rows']:,} rows in {data['bags']:,} bags of {sizes['low']:g} to "
-        f"{sizes['high']:g} rows (median {sizes['median']:g}); {data['task']} labels"
+        f"{data['rows']:,} rows in {data['bags']:,} bags of {size}; {data['task']} labels"
     )
     for name, found in data["proportions"].items():
         console.print(
