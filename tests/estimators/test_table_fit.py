@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -142,6 +143,12 @@ def test_a_saved_model_predicts_the_same(rng, tmp_path):
     again = TableModel.load(model.save(tmp_path / "m"))
     assert again.predict(table).equals(model.predict(table))
     assert again.record == json.loads(json.dumps(model.record))
+
+
+def test_a_model_says_in_one_line_what_it_is(rng):
+    model = learn_table(make_table(rng)[0], ROLES, options=RIDGE)
+    wanted = r"TableModel\(ridge on \d columns, estimated error [\d.]+ % \(95 % interval .*\)\)"
+    assert re.fullmatch(wanted, repr(model))
 
 
 def test_a_name_that_clashes_is_refused(rng):

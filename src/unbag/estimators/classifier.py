@@ -36,12 +36,15 @@ class BagClassifier(BagEstimator):
         Architecture: "mlp" (for tables; standardises its inputs), "linear", "mlp100", "mlp1000",
         "cnn_small", "cnn_large", or a function ``(input_shape, n_outputs) -> torch.nn.Module``.
     learning_rate : float
+        Step size of Adam.
     max_epochs : int
+        Passes over the bags; fewer if `patience` stops them.
     bags_per_batch : int, optional
         None finds a number between four and what makes 500 instances.
     redraw : bool
         Whether each epoch cuts the bags into batches anew.
     schedule : {"constant", "cosine"}
+        Whether the learning rate stays, or falls to zero along half a cosine.
     validation_share : float
         Share of the bags that are set aside, whole, to estimate the error; 0 trains on all bags.
     patience : int, optional
@@ -50,18 +53,22 @@ class BagClassifier(BagEstimator):
     criterion : {"zero_one", "square"}
         Which risk is estimated on the held-out bags.
     device : str
+        Where torch trains, such as "cpu" or "cuda".
     random_state : int, RandomState or None
+        Seed of weights, batches and bags set aside; None draws one.
     verbose : bool
         Show a progress bar.
 
     Attributes
     ----------
     classes_ : array
+        Labels that `predict` gives.
     result_ : TrialResult
         The trained net and its history.
     risk_ : RiskEstimate or None
         Error of single predictions, with an interval, from the bags set aside; None without any.
     n_features_in_ : int
+        Features of an instance.
 
     Notes
     -----
