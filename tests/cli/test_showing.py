@@ -19,7 +19,8 @@ def shown(show, values):
 
 
 @pytest.mark.parametrize(
-    ("value", "high", "note"), [(0.98, 0.99, ""), (0.98, 1.16, "interval leaves 0 to 1")]
+    ("value", "high", "note"),
+    [(0.98, 0.99, ""), (0.98, 1.16, "interval leaves 0 to 1"), (1.1, 1.2, "outside 0 to 1")],
 )
 def test_an_interval_that_leaves_the_range_is_noted(value, high, note):
     estimate = Estimate(value, 0.8, high, 0.1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
@@ -79,7 +80,7 @@ def fit_record(
             "checks": checks_record(fit.checks),
             "candidates": [_candidate(candidate) for candidate in fit.candidates],
             "chosen": fit.candidates[0].name,
-            "evaluation": evaluation_record(fit.evaluation),
+            "evaluation": evaluation_record(fit.evaluation, table.roles.targets),
         }
     )
 
@@ -171,11 +172,19 @@ def checks_record(report: BagReport) -> dict[str, Any]:
     )
 
 
-def evaluation_record(found: Evaluation) -> dict[str, Any]:
-    """Metrics with intervals, and the curves."""
+def evaluation_record(found: Evaluation, outputs: Sequence[str] = ()) -> dict[str, Any]:
+    """Metrics with intervals, and the curves; those of one output are called by its name."""
+    numbered = {f"[{number}]": f"[{name}]" for number, name in enumerate(outputs)}
+
+    def renamed(metric: str) -> str:
+        start = metric.find("[")
+        return (
+            metric if start < 0 else metric[:start] + numbered.get(metric[start:], metric[start:])
+        )
+
     return plain(
         {
-            "metrics": found.to_dict(),
+            "metrics": {renamed(name): values for name, values in found.to_dict().items()},
             "roc": [_curve(curve) for curve in found.roc],
             "calibration": [_curve(curve) for curve in found.calibration],
             "confusion": found.confusion.tolist(),

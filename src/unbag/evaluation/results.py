@@ -52,12 +52,14 @@ class Estimate:
         """What a reader must know of the numbers; empty if nothing."""
         if np.isnan(self.value):
             return "not defined"
-        above = f"{self.lowest:g} or more"
-        where = above if np.isinf(self.highest) else f"{self.lowest:g} to {self.highest:g}"
-        if self.outside:
-            return f"outside {where}"
-        leaves = self._beyond(self.low) or self._beyond(self.high)
-        return f"interval leaves {where}" if leaves else ""
+        words = {True: "outside", False: "interval leaves"}
+        where = f"{self.lowest:g} to {self.highest:g}"
+        if np.isinf(self.highest):
+            words = {True: "below", False: "interval goes below"}
+            where = f"{self.lowest:g}"
+        if self.outside or self._beyond(self.low) or self._beyond(self.high):
+            return f"{words[self.outside]} {where}"
+        return ""
 
     def _beyond(self, value: float) -> bool:
         return value < self.lowest - 1e-9 or value > self.highest + 1e-9

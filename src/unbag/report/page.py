@@ -52,10 +52,23 @@ def render_report(record: dict[str, Any]) -> str:
         "model.html.jinja",
         record=record,
         charts=charts_of(record),
-        metrics=METRICS,
+        metrics={name: metric_words(name) for name in record["evaluation"]["metrics"]},
         questions=CHECKS,
         error=record["evaluation"]["metrics"]["error"],
     )
+
+
+def metric_words(name: str) -> str:
+    """What a metric is, and of which class or label.
+
+    Examples
+    --------
+    >>> metric_words("recall[rate]")
+    'Recall: share of positives that are found (rate)'
+    """
+    metric, _, output = name.partition("[")
+    words = METRICS.get(metric, metric)
+    return f"{words} ({output.removesuffix(']')})" if output else words
 
 
 def charts_of(record: dict[str, Any]) -> dict[str, Any]:
