@@ -8,6 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+import unbag
 from unbag.cli import app, demo
 from unbag.experiments.store import Store
 
@@ -94,3 +95,7 @@ def test_the_shell_completes_commands_and_options(words, wanted, monkeypatch, ca
     with pytest.raises(SystemExit):
         app(prog_name="unbag")
     assert capsys.readouterr().out.split() == [wanted]
+
+
+def test_the_version_is_said():
+    assert RUNNER.invoke(app, ["--version"]).stdout == f"unbag {unbag.__version__}\n"

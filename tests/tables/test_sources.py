@@ -17,7 +17,10 @@ def rows_of(source):
     return pa.Table.from_batches([chunk.batch for chunk in open_table(source).chunks()])
 
 
-@pytest.mark.parametrize("frame", [TABLE, pd.DataFrame(TABLE.to_pydict()), pl.from_arrow(TABLE)])
+FRAMES = [TABLE, pd.DataFrame(TABLE.to_pydict()), pl.from_arrow(TABLE), pl.from_arrow(TABLE).lazy()]
+
+
+@pytest.mark.parametrize("frame", FRAMES, ids=lambda frame: type(frame).__name__)
 def test_frames_are_tables(frame):
     assert rows_of(frame)["g"].to_pylist() == ["a", "b", "a"]
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
+from unbag import __version__
 from unbag.cli.check import check
 from unbag.cli.demo import demo
 from unbag.cli.evaluate import evaluate
@@ -20,10 +23,29 @@ __all__ = ["app", "main", "reproductions"]
 app = typer.Typer(
     cls=Commands,
     name="unbag",
-    help="Learn a classifier for single instances from the average labels of bags.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"unbag {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Learn a classifier for single instances from the average labels of bags."""
+
+
 for command in (demo, fit, predict, evaluate, check, report, plan):
     app.command(help=flowing(str(command.__doc__)))(command)
 

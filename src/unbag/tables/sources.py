@@ -127,7 +127,7 @@ def as_arrow(table: Any) -> pa.Table:
     try:
         if hasattr(table, "iloc"):  # pandas would add its index as a column
             return pa.Table.from_pandas(table, preserve_index=False)
-        return pa.table(table)
+        return pa.table(table.collect() if hasattr(table, "collect") else table)  # lazy polars
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError) as error:
         raise TableError(
             f"A table must be a path, or a pyarrow, pandas or polars table; this "
