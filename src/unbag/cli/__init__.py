@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from unbag import __version__
+import unbag
 from unbag.cli.check import check
 from unbag.cli.demo import demo
 from unbag.cli.evaluate import evaluate
@@ -30,7 +30,7 @@ app = typer.Typer(
 
 def _show_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"unbag {__version__}")
+        typer.echo(f"unbag {unbag.__version__}")
         raise typer.Exit
 
 
