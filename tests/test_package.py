@@ -1,5 +1,7 @@
 """The package as a whole: light to import, quiet, and every public name documented."""
 
+import inspect
+import re
 import subprocess
 import sys
 
@@ -30,6 +32,28 @@ def test_importing_is_light_and_changes_no_random_state():
 def test_every_public_name_exists_and_is_documented(name):
     assert getattr(unbag, name).__doc__
     assert name in dir(unbag)
+
+
+def described(docstring):
+    """Words about every parameter and attribute of a numpydoc docstring, by name."""
+    found, names = {}, []
+    for line in docstring.splitlines():
+        if entry := re.fullmatch(r"(\w+(?:, \w+)*)(?: : .*)?", line):
+            names = entry[1].split(", ")
+        for name in names:
+            found[name] = found.get(name, "") + (line if line.startswith("    ") else "")
+    return found
+
+
+@pytest.mark.parametrize("name", unbag.__all__)
+def test_every_parameter_is_named_and_those_of_classes_described(name):
+    kind = getattr(unbag, name)
+    if not callable(kind):
+        return
+    words = described(inspect.getdoc(kind))
+    for parameter in inspect.signature(kind).parameters:
+        assert parameter in words, parameter
+        assert words[parameter] or not inspect.isclass(kind), parameter
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -1,5 +1,6 @@
 """Every executor: the same results, each once, whatever is killed."""
 
+import socket
 import sys
 
 import jobs
@@ -49,3 +50,14 @@ def test_the_choice_of_an_executor(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"unbag\[ray\]"):
         get_executor(ray="local")
+
+
+def test_an_address_where_nobody_listens_is_refused_at_once(monkeypatch):
+    ray = pytest.importorskip("ray")
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", lambda **options: pytest.fail("Ray would try for minutes"))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    for address in (f"127.0.0.1:{port}", f"ray://127.0.0.1:{port}"):
+        with pytest.raises(WorkerError, match="No Ray cluster answers at"):
+            get_executor(ray=address)

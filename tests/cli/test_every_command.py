@@ -8,6 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+import unbag
 from unbag.cli import app, demo
 from unbag.experiments.store import Store
 
@@ -38,6 +39,11 @@ def test_help_shows_examples_that_parse(path):
     for example in examples:
         assert tuple(example[1 : 1 + len(path)]) == path
         assert {word for word in example if word.startswith("-")} <= known
+
+
+@pytest.mark.parametrize("path", EVERY, ids=" ".join)
+def test_help_breaks_where_the_terminal_does(path):
+    assert not [part for part in EVERY[path].help.split("\n\n") if "\n" in part]
 
 
 @pytest.mark.parametrize("path", EVERY, ids=" ".join)
@@ -89,3 +95,7 @@ def test_the_shell_completes_commands_and_options(words, wanted, monkeypatch, ca
     with pytest.raises(SystemExit):
         app(prog_name="unbag")
     assert capsys.readouterr().out.split() == [wanted]
+
+
+def test_the_version_is_said():
+    assert RUNNER.invoke(app, ["--version"]).stdout == f"unbag {unbag.__version__}\n"

@@ -50,7 +50,12 @@ def walk(folder, place):
         return done.stdout
 
     said = unbag("fit", "example:conversions", *COLUMNS, *QUICK, "-o", "model")
-    for words in ("4,584 rows in 300 bags", "device", "errs on", "Nothing speaks against"):
+    for words in (
+        "4,584 rows in 300 bags",
+        "device",
+        "Error on single rows",
+        "Nothing speaks against",
+    ):
         assert words in said
     unbag("predict", "model", "example:conversions_next", "-o", "scores.parquet")
     evaluated = json.loads(unbag("evaluate", "model", "example:conversions_next", "--json"))
@@ -223,7 +228,9 @@ def test_several_classes_from_fit_to_predict(tmp_path, rng):
     good("predict", place, tmp_path / "t.parquet", "-o", tmp_path / "s.parquet")
     predicted = pq.read_table(tmp_path / "s.parquet")["prediction"].to_pylist()
     assert sum(p == f"p{y}" for p, y in zip(predicted, labels, strict=True)) > 900
-    good("evaluate", place, tmp_path / "t.parquet")
+    found = json.loads(good("evaluate", place, tmp_path / "t.parquet", "--json").stdout)
+    assert "recall[p2]" in found["metrics"] and "recall[2]" not in found["metrics"]
+    assert "that are found (p2)" in (place / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "check", "report"])

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import re
+import sys
 
 import numpy as np
 import pandas as pd
@@ -10,7 +12,7 @@ import pytest
 from examples import ROLES, make_table
 
 from unbag import BagRidgeClassifier, TableModel, learn_table
-from unbag.errors import TableError
+from unbag.errors import MissingExtraError, TableError
 from unbag.estimators import FitOptions, ModelFolderError, fit_table
 from unbag.estimators.table_data import BagsInMemory, BagsOnDisk, split_index
 from unbag.tables import scan_table
@@ -142,6 +144,21 @@ def test_a_saved_model_predicts_the_same(rng, tmp_path):
     again = TableModel.load(model.save(tmp_path / "m"))
     assert again.predict(table).equals(model.predict(table))
     assert again.record == json.loads(json.dumps(model.record))
+
+
+def test_a_missing_extra_is_said_before_the_rows_are_read(rng, monkeypatch):
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    said = []
+    table = scan_table(make_table(rng)[0], ROLES)
+    with pytest.raises(MissingExtraError, match=r"unbag\[gbm\]"):
+        fit_table(table, FitOptions(models=("boosting",)), say=said.append)
+    assert not said
+
+
+def test_a_model_says_in_one_line_what_it_is(rng):
+    model = learn_table(make_table(rng)[0], ROLES, options=RIDGE)
+    wanted = r"TableModel\(ridge on \d columns, estimated error [\d.]+ % \(95 % interval .*\)\)"
+    assert re.fullmatch(wanted, repr(model))
 
 
 def test_a_name_that_clashes_is_refused(rng):

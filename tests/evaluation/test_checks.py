@@ -133,11 +133,39 @@ def test_stratified_bags_are_called_lower(rng):
 
 def test_duplicates_are_found(rng):
     X, _, offsets, counts = random_bags(rng)
-    X[offsets[5] : offsets[5] + 3] = X[:3]
+    X[offsets[5] : offsets[5] + 9] = X[:9]
     report = check_made_bags(Bags.from_arrays(X, offsets=offsets, counts=counts))
-    assert report["duplicates"].raised and "3 instances" in report["duplicates"].detail
+    assert report["duplicates"].raised and "9 instances" in report["duplicates"].detail
     coarse = check_made_bags(Bags.from_arrays(np.sign(X), offsets=offsets, counts=counts))
     assert not coarse["duplicates"].raised
+
+
+def test_two_rows_that_happen_to_be_equal_raise_nothing(rng):
+    X, _, offsets, counts = random_bags(rng)
+    X[offsets[5]] = X[0]
+    report = check_made_bags(Bags.from_arrays(X, offsets=offsets, counts=counts))
+    assert not report["duplicates"].raised
+    assert "1 instances" in report["duplicates"].detail and "too few" in report["duplicates"].detail
+
+
+def test_the_features_that_tell_bags_apart_are_named(rng):
+    X, _, offsets, counts = random_bags(rng)
+    X[:, 0] = 1.0  # a constant is not asked, and takes no name from the others
+    X[:, 2] += np.repeat(np.arange(60), 15)
+    bags = Bags.from_arrays(X, offsets=offsets, counts=counts)
+    assert check_made_bags(bags)["homogeneity"].detail.endswith("(feature 2)")
+    named = check_made_bags(bags, names=["one", "a", "day", "b"])["homogeneity"]
+    assert named.raised and "1 of 3 features" in named.detail and named.detail.endswith("(day)")
+
+
+def test_arrays_and_bags_are_checked_alike(rng):
+    X, _, offsets, counts = random_bags(rng)
+    made = Bags.from_arrays(X, offsets=offsets, counts=counts)
+    ids = np.repeat(np.arange(60), 15)
+    arrays = check_bags(X, np.repeat(counts / 15, 15), bags=ids)
+    assert str(check_bags(made)) == str(arrays)
+    with pytest.raises(BagDataError, match="a Bags as X"):
+        check_bags(X, np.repeat(counts / 15, 15))
 
 
 def test_bags_of_one_class_are_found(rng):

@@ -36,7 +36,17 @@ def test_scores_models_and_targets_agree(binary, scores):
     assert evaluate(model, X, y, bags=ids).to_dict() == direct.to_dict()
     assert evaluate(model, X, BagTarget(ids, y)).to_dict() == direct.to_dict()
     assert evaluate(model.predict_proba(X), None, y, bags=ids).to_dict() == direct.to_dict()
+    assert evaluate(model, Bags.from_arrays(X, bags=ids, y=y)).to_dict() == direct.to_dict()
     assert evaluate(lambda X: model.predict_proba(X)[:, 1], X, y, bags=ids)["auc"] == direct["auc"]
+
+
+def test_a_bags_comes_alone(binary, scores):
+    X, _, ids, y = binary
+    made = Bags.from_arrays(X, bags=ids, y=y)
+    with pytest.raises(BagDataError, match="pass no y, bags or noise_variance"):
+        evaluate(scores, made, y)
+    with pytest.raises(BagDataError, match="y is missing"):
+        evaluate(scores, X)
 
 
 def test_every_metric_of_the_table(binary, scores):

@@ -41,7 +41,27 @@ def test_it_says_what_a_reader_asks(page, record):
     wanted = ["600", "60", "error", f"{100 * error['value']:.1f} %", "unbag fit t.csv --bag g"]
     for words in [*wanted, "held-out", "seed", "torch", "ROC", "Calibration", "easy_log"]:
         assert words in page
-    assert page.count("<svg") == 7
+    assert page.count("<svg") == 8
+
+
+def test_notes_of_metrics_are_shown(record):
+    evaluation = record["evaluation"]
+    auc = evaluation["metrics"]["auc"] | {"note": "interval leaves 0 to 1"}
+    noted = evaluation | {"metrics": evaluation["metrics"] | {"auc": auc}}
+    assert "interval leaves 0 to 1</td>" in render_report(record | {"evaluation": noted})
+
+
+def test_training_losses_are_drawn_apart(page):
+    for rule in ("debiased_square", "easy_log"):
+        assert f"<title>training loss of {rule}</title>" in page
+
+
+def test_equal_bags_have_one_size_and_a_bar_for_every_count(page, record):
+    assert "rows in every bag" in page
+    found = record["data"]["proportion_histogram"]["rate"]
+    spread = record["data"]["proportions"]["rate"]
+    assert len(found["counts"]) == round(10 * (spread["high"] - spread["low"])) + 1
+    assert sum(found["counts"]) == 60 and len(found["edges"]) == len(found["counts"]) + 1
 
 
 def test_it_needs_nothing_from_outside(page):

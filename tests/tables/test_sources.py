@@ -17,7 +17,10 @@ def rows_of(source):
     return pa.Table.from_batches([chunk.batch for chunk in open_table(source).chunks()])
 
 
-@pytest.mark.parametrize("frame", [TABLE, pd.DataFrame(TABLE.to_pydict()), pl.from_arrow(TABLE)])
+FRAMES = [TABLE, pd.DataFrame(TABLE.to_pydict()), pl.from_arrow(TABLE), pl.from_arrow(TABLE).lazy()]
+
+
+@pytest.mark.parametrize("frame", FRAMES, ids=lambda frame: type(frame).__name__)
 def test_frames_are_tables(frame):
     assert rows_of(frame)["g"].to_pylist() == ["a", "b", "a"]
 
@@ -59,7 +62,7 @@ def test_columns_must_agree_between_files(tmp_path):
         ("t.csv", b"", "Empty CSV"),
         ("t.csv", b"a,a\n1,2\n", "'a' comes more than once"),
         ("t.csv", b"a,b\n1,2\n3\n", "Row #3: Expected 2 columns, got 1"),
-        ("t.csv", b"a\n\xff\xfe\n", "invalid UTF8"),
+        ("t.csv", b"a,b\n1,2\n3,\xff\xfe\n", "row 3, column 'b': the text is not UTF-8"),
         ("t.parquet", b"PAR1 and nothing else", "cannot be read"),
         ("t.xlsx", b"x", "must end in"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -21,14 +22,23 @@ def connect(address: str) -> Any:
         "local" starts Ray on this machine; anything else is an address that Ray understands.
     """
     ray = import_extra("ray", extra="ray", purpose=f"--ray {address}")
-    if not ray.is_initialized():
-        try:
-            ray.init(address=address, include_dashboard=False, log_to_driver=False)
-        except ValueError:  # an address of a cluster takes no options of a new one
-            ray.init(address=address, log_to_driver=False)
-        except ConnectionError as error:
-            raise WorkerError(f"No Ray cluster answers at {address!r}: {error}") from error
+    if ray.is_initialized():
+        return ray
+    # An address of a cluster takes no options of a new one.
+    options = {"include_dashboard": False} if address == "local" else {}
+    try:
+        _knock(address)
+        ray.init(address=address, log_to_driver=False, **options)
+    except OSError as error:
+        raise WorkerError(f"No Ray cluster answers at {address!r}: {error}") from error
     return ray
+
+
+def _knock(address: str, *, seconds: float = 10) -> None:
+    """Fail at once where nobody listens: Ray itself would try for many minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=seconds).close()
 
 
 class RayExecutor(Executor):

@@ -2,7 +2,7 @@
 
 from unbag.bags.bags import Bags
 from unbag.bags.batch import BagBatch, Task
-from unbag.bags.making import cut_batches, make_bags, split_bags
+from unbag.bags.making import as_bags, cut_batches, make_bags, split_bags
 from unbag.bags.target import BagKFold, BagTarget, bags_of
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "BagTarget",
     "Bags",
     "Task",
+    "as_bags",
     "bags_of",
     "cut_batches",
     "make_bags",

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag.bags.bags import Bags
+from unbag.bags.target import bags_of
 from unbag.errors import BagDataError
 from unbag.randomness import numpy_generator
 
-__all__ = ["cut_batches", "make_bags", "split_bags"]
+__all__ = ["as_bags", "cut_batches", "make_bags", "split_bags"]
 
 Array = NDArray[Any]
 
@@ -64,8 +65,52 @@ def make_bags(
     return Bags(X, rows, sizes, proportions, ids, None, task)  # type: ignore[arg-type]
 
 
+def as_bags(X: Any, y: Any = None, *, bags: Any = None, noise_variance: Any = None) -> Bags:
+    """Bags as they are, or made of arrays as `fit` takes them; without `bags`, bags of one.
+
+    Parameters
+    ----------
+    X : Bags, array of shape (n_instances, ...), or None
+        None stands for instances that nobody looks at.
+    y : array of shape (n_instances,) or (n_instances, n_outputs), optional
+        Each instance's bag proportion, or a `BagTarget`; nothing beside a `Bags`.
+    bags : array of shape (n_instances,), optional
+        Bag of each instance.
+    noise_variance : float, mapping from bag, or array of shape (n_instances,), optional
+        Known variance of the noise in the proportions.
+
+    Examples
+    --------
+    >>> made = as_bags(np.zeros((4, 1)), [0.5, 0.5, 1.0, 1.0], bags=[0, 0, 1, 1])
+    >>> as_bags(made) is made
+    True
+    """
+    if isinstance(X, Bags):
+        if any(given is not None for given in (y, bags, noise_variance)):
+            raise BagDataError(
+                "X is a Bags, which knows its proportions, ids and noise: pass no y, bags or "
+                "noise_variance beside it."
+            )
+        return X
+    if y is None:
+        raise BagDataError("y is missing: pass each instance's bag proportion, or a Bags as X.")
+    ids = bags_of(y, bags)
+    ids = np.arange(len(y)) if ids is None else ids
+    X = np.zeros(len(y)) if X is None else X
+    return Bags.from_arrays(X, bags=ids, y=np.asarray(y), noise_variance=noise_variance)
+
+
 def split_bags(bags: Bags, *, share: float, seed: int) -> tuple[Bags, Bags]:
     """Set a random share of the bags aside, whole.
+
+    Parameters
+    ----------
+    bags : Bags
+        Bags to split.
+    share : float
+        Share of the bags, not of the instances, that is set aside.
+    seed : int
+        Seed of the random choice.
 
     Returns
     -------

@@ -121,8 +121,11 @@ class BagKFold(GroupKFold):
     Parameters
     ----------
     n_splits : int
+        Number of folds, 2 or more.
     shuffle : bool
+        Whether bags are dealt to folds at random; otherwise by size, the largest first.
     random_state : int or None
+        Seed of the shuffle.
 
     Examples
     --------

@@ -52,7 +52,7 @@ def check(
     data = data_record(found)
     show_data(data, words)
     positions = some_bags(found.index, max_rows=max_rows)
-    report = check_made_bags(read_bags(found, positions), level=level)
+    report = check_made_bags(read_bags(found, positions), level=level, names=found.encoder.features)
     words.print(report)
     opt.answer({"data": data, "checks": checks_record(report)}, as_json)
     if strict and not report.plausible:

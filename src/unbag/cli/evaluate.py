@@ -42,11 +42,12 @@ def evaluate(
     """
     fitted = TableModel.load(model)
     roles = roles_again(fitted.roles, bag, proportion, count, size, noise)
-    found = scan_table(table, roles, bag_table=bags_table, encoder=fitted.encoder)
+    rows = scan_table(table, roles, bag_table=bags_table, encoder=fitted.encoder)
     if len(roles.targets) != len(fitted.roles.targets):
         raise TableError(f"The model has {len(fitted.roles.targets)} outputs; name as many.")
-    scores, bags = scored_bags(found, fitted)
-    record = evaluation_record(evaluate_bags(scores, bags, confidence=confidence))
+    scores, bags = scored_bags(rows, fitted)
+    found = evaluate_bags(scores, bags, confidence=confidence)
+    record = evaluation_record(found, fitted.roles.targets)
     show_metrics(record, opt.console(as_json))
     opt.answer(record, as_json)
 

@@ -11,7 +11,7 @@ import typer
 from unbag.cli import options as opt
 from unbag.cli.showing import show_candidates, show_checks, show_data, show_metrics
 from unbag.estimators.table_fit import fit_table
-from unbag.estimators.table_model import check_free
+from unbag.estimators.table_model import check_free, stated_error
 from unbag.estimators.table_options import BOOSTING, NETS, RIDGE, FitOptions
 from unbag.estimators.table_record import data_record, fit_record
 from unbag.report import render_report
@@ -135,9 +135,7 @@ def command_of(
 
 def error_sentence(record: dict[str, Any]) -> str:
     """The estimated error in one line."""
-    error = record["evaluation"]["metrics"]["error"]
-    value, low, high = (100 * error[name] for name in ("value", "low", "high"))
     return (
-        f"{record['chosen']} is chosen. It errs on {value:.1f} % of single rows "
-        f"(95 % interval {low:.1f} to {high:.1f} %)."
+        f"{record['chosen']} is chosen. Error on single rows, by bags that neither trained nor "
+        f"chose it: {stated_error(record)}."
     )

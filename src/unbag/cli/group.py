@@ -1,7 +1,8 @@
-"""A group of commands that turns our errors into one message and exit code 1."""
+"""How commands fail, in one message and exit code 1, and how their help flows."""
 
 from __future__ import annotations
 
+from inspect import cleandoc
 from typing import Any
 
 import typer
@@ -10,7 +11,7 @@ from typer.core import TyperGroup
 
 from unbag.errors import UnbagError
 
-__all__ = ["Commands"]
+__all__ = ["Commands", "flowing"]
 
 
 class Commands(TyperGroup):
@@ -27,3 +28,14 @@ class Commands(TyperGroup):
                 f"error: {error}", style="red", highlight=False, markup=False, soft_wrap=True
             )
             raise typer.Exit(1) from None
+
+
+def flowing(text: str) -> str:
+    """Help whose paragraphs break where the terminal does, not where the source does.
+
+    Examples
+    --------
+    >>> flowing("One.\\n\\n    Two\\n    lines.\\n\\n      an example")
+    'One.\\n\\nTwo lines.\\n\\n  an example'
+    """
+    return "\n\n".join(part.replace("\n", " ") for part in cleandoc(text).split("\n\n"))

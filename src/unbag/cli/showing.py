@@ -13,9 +13,13 @@ __all__ = ["show_candidates", "show_checks", "show_data", "show_metrics"]
 def show_data(data: dict[str, Any], console: Console) -> None:
     """Rows, bags, sizes and proportions, then how each column is used."""
     sizes = data["sizes"]
+    size = f"{sizes['low']:.0f}"
+    if sizes["low"] < sizes["high"]:
+        size += f" to {sizes['high']:.0f} rows (median {sizes['median']:g})"
+    else:
+        size += " rows each"
     console.print(
-        f"{data['rows']:,} rows in {data['bags']:,} bags of {sizes['low']:g} to "
-        f"{sizes['high']:g} rows (median {sizes['median']:g}); {data['task']} labels"
+        f"{data['rows']:,} rows in {data['bags']:,} bags of {size}; {data['task']} labels"
     )
     for name, found in data["proportions"].items():
         console.print(
@@ -38,31 +42,28 @@ def show_checks(checks: dict[str, Any], console: Console) -> None:
 
 def show_candidates(candidates: list[dict[str, Any]], console: Console) -> None:
     """Models that were tried, the chosen one first."""
-    table = Table("model", "square risk", "error", "trained for", title="Tried on held-out bags")
+    columns = ("model", "square risk", "95 % interval", "error", "trained for")
+    table = Table(*columns, title="Tried on held-out bags")
     for candidate in candidates:
         unit = "trees" if candidate["name"] == "boosting" else "epochs"
         length = f"{candidate['epochs']} {unit}" if candidate["epochs"] else "closed form"
-        table.add_row(
-            candidate["name"], _interval(candidate["risk"]), _interval(candidate["error"]), length
-        )
+        risk, error = candidate["risk"], candidate["error"]["value"]
+        cells = (f"{risk['value']:.4f}", _ends(risk), f"{100 * error:.1f} %", length)
+        table.add_row(candidate["name"], *cells)
     console.print(table)
 
 
 def show_metrics(evaluation: dict[str, Any], console: Console) -> None:
-    """Every metric with its interval."""
-    title = f"From {evaluation['n_bags']} bags the model has not seen, without a label"
+    """Every metric with its interval, and a note where one leaves the metric's range."""
+    title = f"From {evaluation['n_bags']} bags, without a label"
     interval = f"{100 * evaluation['confidence']:g} % interval"
-    table = Table("metric", "estimate", interval, title=title)
+    table = Table("metric", "estimate", interval, "note", title=title)
     for name, found in evaluation["metrics"].items():
         if found["value"] is None:
-            table.add_row(name, "not defined", "")
+            table.add_row(name, "", "", "not defined")
         else:
-            table.add_row(name, f"{found['value']:.4f}", _ends(found))
+            table.add_row(name, f"{found['value']:.4f}", _ends(found), found["note"])
     console.print(table)
-
-
-def _interval(found: dict[str, float]) -> str:
-    return f"{found['value']:.4f} ({_ends(found)})"
 
 
 def _ends(found: dict[str, Any]) -> str:

@@ -37,6 +37,7 @@ class BagBoostingClassifier(BagEstimator):
         Boosted models grown side by side, whose raw scores are averaged. They differ in the split
         points that are drawn; what each makes of the chance composition of the bags averages out.
     learning_rate : float
+        What a tree is multiplied by.
     num_leaves : int
         Leaves of a tree.
     min_child_samples : int
@@ -56,10 +57,12 @@ class BagBoostingClassifier(BagEstimator):
     n_jobs : int
         Threads; -1 takes as many as there are cores.
     random_state : int, RandomState or None
+        Seed of split points and bags held out; None draws one.
 
     Attributes
     ----------
     classes_ : array
+        Labels that `predict` gives.
     booster_ : lightgbm.Booster
         Its raw scores lack `initial_score_`.
     initial_score_ : array of shape (n_outputs,)

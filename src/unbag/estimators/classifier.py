@@ -38,12 +38,15 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         Architecture: "mlp" (for tables; standardises its inputs), "linear", "mlp100", "mlp1000",
         "cnn_small", "cnn_large", or a function ``(input_shape, n_outputs) -> torch.nn.Module``.
     learning_rate : float
+        Step size of Adam.
     max_epochs : int
+        Passes over the bags; fewer if `patience` stops them.
     bags_per_batch : int, optional
         None finds a number between four and what makes 500 instances.
     redraw : bool
         Whether each epoch cuts the bags into batches anew.
     schedule : {"constant", "cosine"}
+        Whether the learning rate stays, or falls to zero along half a cosine.
     validation_share : float or None
         Share of the bags that are set aside, whole, until the error has been estimated from them;
         see Notes. 0 or None trains on all bags from the start and estimates nothing.
@@ -54,19 +57,23 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         Which risk chooses the epoch, if there is `patience`; that of the scores varies less from
         bag to bag than the error of hard predictions.
     device : str
+        Where torch trains, such as "cpu" or "cuda".
     random_state : int, RandomState or None
+        Seed of weights, batches and bags set aside; None draws one.
     verbose : bool
         Show a progress bar.
 
     Attributes
     ----------
     classes_ : array
+        Labels that `predict` gives.
     result_ : TrialResult
         The trained net and its history.
     risk_ : RiskEstimate or None
         Error of single predictions, with an interval, from bags set aside; None without any.
         ``print(clf)`` and notebooks show it in a line.
     n_features_in_ : int
+        Features of an instance.
 
     Notes
     -----

@@ -40,12 +40,15 @@ class BagRidgeClassifier(BagEstimator):
     Attributes
     ----------
     coef_ : array of shape (n_features,) or (n_features, n_outputs)
+        Weights of the features as they are given to `fit`.
     intercept_ : float or array of shape (n_outputs,)
+        Score of an instance whose features are all zero.
     penalty_ : float
         The chosen penalty.
     leave_one_out_ : array of shape (n_penalties,)
         Mean of :math:`k_i r_{i,-i}^2` for each penalty, which estimates the instance square loss.
     classes_ : array
+        Labels that `predict` gives.
 
     Notes
     -----

@@ -30,6 +30,7 @@ from unbag.evaluation import (
     estimate_risk,
     evaluate_bags,
 )
+from unbag.extras import import_extra
 from unbag.rules import get_rule
 from unbag.tables import BagTable
 
@@ -141,7 +142,10 @@ def fit_table(
 
 def _possible(options: FitOptions, *, streamed: bool, say: Callable[[str], None]) -> FitOptions:
     """Leave boosting out where it cannot be: LightGBM wants all rows at once."""
-    if not streamed or BOOSTING not in options.models:
+    if BOOSTING not in options.models:
+        return options
+    import_extra("lightgbm", extra="gbm", purpose="Boosting")  # before the work, not after it
+    if not streamed:
         return options
     rest = tuple(name for name in options.models if name != BOOSTING)
     if not rest:
@@ -162,7 +166,7 @@ def _fitted(
 ) -> TableFit:
     choosing, judging = data.held_out("choosing"), data.held_out("judging")
     say("checking the bags")
-    checks = check_made_bags(_checked_bags(data, judging))
+    checks = check_made_bags(_checked_bags(data, judging), names=table.encoder.features)
     say("training " + ", ".join(options.models))
     candidates = _candidates(data, choosing, options)
     best = candidates[0]

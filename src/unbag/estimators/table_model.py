@@ -22,7 +22,7 @@ from unbag.estimators.saving import ModelFolderError
 from unbag.tables import Chunk, Roles, TableEncoder, TableSource, open_table
 from unbag.tables.roles import require
 
-__all__ = ["TableModel"]
+__all__ = ["TableModel", "stated_error"]
 
 Array = NDArray[Any]
 FORMAT = 1
@@ -32,15 +32,18 @@ KINDS: dict[str, type[Any]] = {
 FILES = ("model.json", "model.safetensors", "table.json", "fit.json")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TableModel:
     """What `unbag fit` makes of a table.
 
     Attributes
     ----------
     classifier : BagRidgeClassifier, BagBoostingClassifier or BagClassifier
+        The model that was chosen.
     encoder : TableEncoder
+        How it sees the columns.
     roles : Roles
+        What the columns of the fitted table were.
     record : dict
         What the fit found, as plain values: the report is made from it.
     """
@@ -49,6 +52,12 @@ class TableModel:
     encoder: TableEncoder
     roles: Roles
     record: dict[str, Any]
+
+    def __repr__(self) -> str:
+        name, columns = self.record["chosen"], len(self.encoder.names)
+        return (
+            f"TableModel({name} on {columns} columns, estimated error {stated_error(self.record)})"
+        )
 
     @property
     def outputs(self) -> list[str]:
@@ -163,6 +172,21 @@ class TableModel:
                 "Fit it again."
             ) from error
         return cls(classifier, encoder, roles, _read_json(folder / "fit.json"))
+
+
+def stated_error(record: dict[str, Any]) -> str:
+    """The estimated error of single rows and its interval, in percent.
+
+    Examples
+    --------
+    >>> error = {"value": 0.187, "low": 0.132, "high": None}
+    >>> stated_error({"evaluation": {"metrics": {"error": error}, "confidence": 0.95}})
+    '18.7 % (95 % interval 13.2 to ?)'
+    """
+    evaluation = record["evaluation"]
+    ends = (evaluation["metrics"]["error"][name] for name in ("value", "low", "high"))
+    value, low, high = ("?" if end is None else f"{100 * end:.1f}" for end in ends)
+    return f"{value} % ({100 * evaluation['confidence']:g} % interval {low} to {high})"
 
 
 def check_free(folder: Path, *, overwrite: bool) -> None:

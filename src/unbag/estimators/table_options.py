@@ -33,9 +33,11 @@ class FitOptions:
         Most epochs of a net; the best of them is chosen on held-out bags. None shows a net ten
         million rows, in 1 to 100 epochs.
     learning_rate : float
+        Of the nets.
     held_out : float
         Share of the bags that chooses, and share that judges.
     seed : int
+        Seed of everything random: split, nets, trees.
     memory : int
         Bytes of features above which bags are streamed from disk.
     rows_per_part : int
@@ -43,6 +45,7 @@ class FitOptions:
     folder : path, optional
         Where streamed bags are kept meanwhile.
     progress : bool
+        Show a progress bar while nets train.
     """
 
     models: tuple[str, ...] = field(default_factory=default_models)

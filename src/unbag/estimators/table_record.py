@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
@@ -28,7 +29,7 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-LIBRARIES = ("unbag", "numpy", "scipy", "scikit-learn", "torch", "pyarrow")
+LIBRARIES = ("unbag", "numpy", "scipy", "scikit-learn", "torch", "pyarrow", "lightgbm")
 
 
 def learn_table(
@@ -79,7 +80,7 @@ def fit_record(
             "checks": checks_record(fit.checks),
             "candidates": [_candidate(candidate) for candidate in fit.candidates],
             "chosen": fit.candidates[0].name,
-            "evaluation": evaluation_record(fit.evaluation),
+            "evaluation": evaluation_record(fit.evaluation, table.roles.targets),
         }
     )
 
@@ -94,10 +95,11 @@ def data_record(table: BagTable) -> dict[str, Any]:
             "bags": index.n_bags,
             "task": index.task,
             "sizes": _summary(index.sizes),
-            "size_histogram": histogram(index.sizes),
+            "size_histogram": histogram(index.sizes, step=1),
             "proportions": {n: _summary(proportions[:, i]) for i, n in enumerate(targets)},
             "proportion_histogram": {
-                n: histogram(proportions[:, i]) for i, n in enumerate(targets)
+                n: histogram(proportions[:, i], step=_proportion_step(index))
+                for i, n in enumerate(targets)
             },
             "prior": _prior(index),
             "columns": [
@@ -132,21 +134,29 @@ def _summary(values: Array) -> dict[str, float]:
     return {"low": low, "median": median, "mean": values.mean(), "high": high}
 
 
-def histogram(values: Array, *, n_bins: int = 24) -> dict[str, list[float]]:
-    """Counts and edges; whole numbers of few kinds get a bin each.
+def histogram(
+    values: Array, *, step: float | None = None, n_bins: int = 24
+) -> dict[str, list[float]]:
+    """Counts and edges; each multiple of `step` gets a bin, if there are few of them.
 
     Examples
     --------
-    >>> histogram(np.array([20, 20, 21]))
+    >>> histogram(np.array([20, 20, 21]), step=1)
     {'counts': [2, 1], 'edges': [19.5, 20.5, 21.5]}
     """
     low, high = float(values.min()), float(values.max())
-    if values.dtype.kind in "iu" and high - low < n_bins:
-        edges = np.arange(low - 0.5, high + 1)
+    if step is not None and high - low < 2 * n_bins * step:
+        edges = step * np.arange(round(low / step) - 0.5, round(high / step) + 1)
     else:
         edges = np.linspace(low, high if high > low else low + 1, n_bins + 1)
     counts, _ = np.histogram(values, edges)
     return {"counts": counts.tolist(), "edges": edges.tolist()}
+
+
+def _proportion_step(index: BagIndex) -> float | None:
+    """Distance between the proportions that bags can have, if it is the same for all."""
+    equal = index.sizes.min() == index.sizes.max() and index.noise_variance is None
+    return 1 / float(index.sizes[0]) if equal else None
 
 
 def checks_record(report: BagReport) -> dict[str, Any]:
@@ -162,11 +172,19 @@ def checks_record(report: BagReport) -> dict[str, Any]:
     )
 
 
-def evaluation_record(found: Evaluation) -> dict[str, Any]:
-    """Metrics with intervals, and the curves."""
+def evaluation_record(found: Evaluation, outputs: Sequence[str] = ()) -> dict[str, Any]:
+    """Metrics with intervals, and the curves; those of one output are called by its name."""
+    numbered = {f"[{number}]": f"[{name}]" for number, name in enumerate(outputs)}
+
+    def renamed(metric: str) -> str:
+        start = metric.find("[")
+        return (
+            metric if start < 0 else metric[:start] + numbered.get(metric[start:], metric[start:])
+        )
+
     return plain(
         {
-            "metrics": found.to_dict(),
+            "metrics": {renamed(name): values for name, values in found.to_dict().items()},
             "roc": [_curve(curve) for curve in found.roc],
             "calibration": [_curve(curve) for curve in found.calibration],
             "confusion": found.confusion.tolist(),
@@ -203,7 +221,7 @@ def _versions() -> dict[str, str]:
     for name in LIBRARIES:
         try:
             found[name] = version(name)
-        except ModuleNotFoundError:  # run from a source tree that is not installed
+        except ModuleNotFoundError:  # an extra, or a source tree that is not installed
             continue
     return found
 

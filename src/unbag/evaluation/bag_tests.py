@@ -28,11 +28,12 @@ LAPLACE_KURTOSIS = 3.0
 
 
 class Answer(NamedTuple):
-    """A p-value, an effect size and what the effect is, in words."""
+    """A p-value, an effect size, what that is in words, and the features at fault, worst first."""
 
     p_value: float
     effect: float
     detail: str
+    features: tuple[int, ...] = ()
 
 
 def _outputs(bags: Bags) -> tuple[Array, Array, Array]:

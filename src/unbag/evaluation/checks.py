@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from unbag.bags import Bags, bags_of
+from unbag.bags import Bags, BagTarget, as_bags
 from unbag.errors import BagDataError, BagDataWarning
 from unbag.evaluation import bag_tests, feature_tests
 from unbag.evaluation.bag_tests import Answer
@@ -186,7 +186,7 @@ CHECKS: dict[str, _Check] = {
 
 def check_bags(
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     bags: Any = None,
     noise_variance: Any = None,
@@ -196,9 +196,10 @@ def check_bags(
 
     Parameters
     ----------
-    X : array of shape (n_instances, ...)
-    y : array of shape (n_instances,) or (n_instances, n_outputs)
-        Each instance's bag proportion, or a `BagTarget`.
+    X : Bags, or array of shape (n_instances, ...)
+        The bags, or their instances.
+    y : array of shape (n_instances,) or (n_instances, n_outputs), optional
+        Each instance's bag proportion, or a `BagTarget`; not needed with a `Bags`.
     bags : array of shape (n_instances,), optional
         Bag of each instance; not needed with a `BagTarget`.
     noise_variance : float, mapping from bag, or array of shape (n_instances,), optional
@@ -225,18 +226,24 @@ def check_bags(
     >>> check_bags(X, y, bags=by_feature).verdict
     'These bags are not random draws: the risk estimate is an upper one.'
     """
-    ids = bags_of(y, bags)
-    if ids is None:
-        raise BagDataError("check_bags needs the bags: pass `bags`, or a BagTarget as y.")
+    if bags is None and not isinstance(X, Bags) and not isinstance(y, BagTarget):
+        raise BagDataError(
+            "check_bags needs the bags: pass `bags`, a BagTarget as y, or a Bags as X."
+        )
     with warnings.catch_warnings():
         # What this warning says is one of the findings.
         warnings.simplefilter("ignore", BagDataWarning)
-        data = Bags.from_arrays(X, bags=ids, y=np.asarray(y), noise_variance=noise_variance)
+        data = as_bags(X, y, bags=bags, noise_variance=noise_variance)
     return check_made_bags(data, level=level)
 
 
-def check_made_bags(bags: Bags, *, level: float = 0.05) -> BagReport:
-    """Ask of a `Bags` what the guarantees assume; see `check_bags`."""
+def check_made_bags(
+    bags: Bags, *, level: float = 0.05, names: Sequence[str] | None = None
+) -> BagReport:
+    """Ask of a `Bags`, whose features may have names, what the guarantees assume.
+
+    See `check_bags`.
+    """
     results = {name: check.test(bags) for name, check in CHECKS.items()}
     corrected = _holm({name: found.p_value for name, found in results.items()})
     findings = [
@@ -244,7 +251,7 @@ def check_made_bags(bags: Bags, *, level: float = 0.05) -> BagReport:
             name,
             corrected[name],
             found.effect,
-            found.detail,
+            found.detail + _at_fault(found.features, names),
             bool(corrected[name] <= level),
             CHECKS[name].bias(found),
             CHECKS[name].advice,
@@ -252,6 +259,14 @@ def check_made_bags(bags: Bags, *, level: float = 0.05) -> BagReport:
         for name, found in results.items()
     ]
     return BagReport(findings, bags.n_bags, level)
+
+
+def _at_fault(features: Sequence[int], names: Sequence[str] | None, most: int = 3) -> str:
+    """The worst features, by name or by position."""
+    if not features:
+        return ""
+    shown = [f"feature {i}" if names is None else names[i] for i in features[:most]]
+    return f" ({', '.join(shown)}{', ...' if len(features) > most else ''})"
 
 
 def _holm(p_values: dict[str, float]) -> dict[str, float]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from unbag.bags import Bags, bags_of
+from unbag.bags import Bags, as_bags
 from unbag.evaluation.evaluate import scores_of
 from unbag.evaluation.residual_laws import noise_of
 from unbag.evaluation.risk import checked_scores, decisions, risk_scale
@@ -65,7 +65,7 @@ def compare_models(
     first: Any,
     second: Any,
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     bags: Any = None,
     noise_variance: Any = None,
@@ -75,13 +75,33 @@ def compare_models(
 ) -> Comparison:
     """Compare two classifiers, or their probabilities, on the same held-out bags.
 
-    Parameters are those of `unbag.evaluate`; see `compare_scores` for the method.
+    Parameters
+    ----------
+    first, second : classifier, callable or array
+        As the first argument of `unbag.evaluate`.
+    X, y, bags, noise_variance
+        Held-out bags, as for `unbag.evaluate`.
+    loss : {"zero_one", "square"}
+        Error of hard predictions, or Brier score.
+    confidence : float
+        Of the interval of the difference.
+    names : pair of str
+        What the two are called in the answer.
+
+    Notes
+    -----
+    See `compare_scores` for the method.
+
+    Examples
+    --------
+    >>> bags = Bags.from_arrays(np.zeros((6, 1)), offsets=[0, 2, 4, 6], counts=[1, 1, 1])
+    >>> good = np.array([1.0, 0.0, 1.0, 0.0, 1.0, 0.0])
+    >>> bad = np.array([1.0, 0.0, 1.0, 1.0, 0.0, 0.0])
+    >>> compare_models(good, bad, bags, names=("good", "bad")).value < 0
+    True
     """
-    ids = bags_of(y, bags)
-    ids = np.arange(len(y)) if ids is None else ids
+    data = as_bags(X, y, bags=bags, noise_variance=noise_variance)
     pair = scores_of(first, X), scores_of(second, X)
-    X = np.zeros(len(y)) if X is None else X
-    data = Bags.from_arrays(X, bags=ids, y=np.asarray(y), noise_variance=noise_variance)
     return compare_scores(*pair, data, loss=loss, confidence=confidence, names=names)
 
 

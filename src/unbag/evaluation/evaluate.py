@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unbag.bags import Bags, bags_of
+from unbag.bags import Bags, as_bags
 from unbag.errors import BagDataError
 from unbag.evaluation import calibration
 from unbag.evaluation.confusion import decision_intervals, estimate_errors
@@ -36,7 +36,7 @@ class _Settings:
 def evaluate(
     model_or_scores: Any,
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     bags: Any = None,
     noise_variance: Any = None,
@@ -51,11 +51,11 @@ def evaluate(
     model_or_scores : classifier, callable or array
         Something with `predict_proba` or `decision_function`, a function from `X` to
         probabilities, or the probabilities themselves, one row per instance.
-    X : array of shape (n_instances, ...) or None
-        Instances of bags the classifier was not fitted on. None will do if the first argument is
-        probabilities.
-    y : array of shape (n_instances,) or (n_instances, n_outputs)
-        Each instance's bag proportion, or a `BagTarget`.
+    X : Bags, array of shape (n_instances, ...), or None
+        Bags the classifier was not fitted on, or their instances. None will do if the first
+        argument is probabilities.
+    y : array of shape (n_instances,) or (n_instances, n_outputs), optional
+        Each instance's bag proportion, or a `BagTarget`; not needed with a `Bags`.
     bags : array of shape (n_instances,), optional
         Bag of each instance. None reads them from a `BagTarget`; other targets are then taken for
         labels of single instances.
@@ -87,11 +87,8 @@ def evaluate(
     >>> found["error"].low < 0.1 < found["error"].high
     True
     """
-    ids = bags_of(y, bags)
-    ids = np.arange(len(y)) if ids is None else ids
+    data = as_bags(X, y, bags=bags, noise_variance=noise_variance)
     scores = scores_of(model_or_scores, X)
-    X = np.zeros(len(y)) if X is None else X
-    data = Bags.from_arrays(X, bags=ids, y=np.asarray(y), noise_variance=noise_variance)
     return evaluate_bags(
         scores, data, noise_kurtosis=noise_kurtosis, confidence=confidence, n_bins=n_bins
     )
@@ -99,6 +96,7 @@ def evaluate(
 
 def scores_of(model_or_scores: Any, X: Any) -> Any:
     """Probabilities by a classifier, a function or an array."""
+    X = X.X if isinstance(X, Bags) else X
     if hasattr(model_or_scores, "predict_proba"):
         return model_or_scores.predict_proba(X)
     if callable(model_or_scores):

@@ -18,6 +18,8 @@ Array = NDArray[Any]
 MAX_FEATURES = 500
 # Where chance would put fewer pairs of a feature's rarer values into one bag, pairs are counted.
 MIN_PAIRS = 5.0
+# A share of rows that are in two bags makes intervals too short by half of it at most.
+SHARED_ROWS = 0.01
 
 
 def homogeneity(bags: Bags, *, seed: int = 0) -> Answer:
@@ -34,28 +36,29 @@ def homogeneity(bags: Bags, *, seed: int = 0) -> Answer:
     counted instead, and have a Poisson law.
     """
     features = np.asarray(bags.X).reshape(len(bags.X), -1)[bags.rows]
-    if features.shape[1] > MAX_FEATURES:
-        chosen = np.random.default_rng(seed).permutation(features.shape[1])[:MAX_FEATURES]
-        features = features[:, np.sort(chosen)]
+    asked = np.arange(features.shape[1])
+    if len(asked) > MAX_FEATURES:
+        asked = np.sort(np.random.default_rng(seed).permutation(asked)[:MAX_FEATURES])
+    asked = asked[np.ptp(features[:, asked], axis=0) > 0]
     spread = bags.n_instances - bags.n_bags
     if spread < 2:
         return Answer(float("nan"), float("nan"), "bags of one cannot be compared")
-    p_values, shares = _compare_between(features, bags, spread)
-    if not len(p_values):
+    if not len(asked):
         return Answer(float("nan"), float("nan"), "no feature varies")
+    p_values, shares = _compare_between(features[:, asked], bags, spread)
     adjusted = stats.false_discovery_control(p_values)
     different = int((adjusted < 0.05).sum())
     detail = (
         f"{different} of {len(p_values)} features differ between bags; the largest share of a "
         f"feature's variance that lies between bags is {max(shares.max(), 0):.3f}"
     )
-    return Answer(float(adjusted.min()), float(shares.max()), detail)
+    worst = asked[np.argsort(-shares, kind="stable")[:different]]
+    return Answer(float(adjusted.min()), float(shares.max()), detail, tuple(worst.tolist()))
 
 
 def _compare_between(features: Array, bags: Bags, spread: int) -> tuple[Array, Array]:
-    """P-value of each feature that varies, and the share of its variance between bags."""
+    """P-value of each feature, and the share of its variance between bags."""
     ranks = stats.rankdata(features, axis=0)
-    ranks = ranks[:, ranks.std(axis=0) > 0]
     values = (ranks - ranks.mean(axis=0)) / ranks.std(axis=0)
     means = np.add.reduceat(values, bags.starts, axis=0) / bags.sizes[:, None]
     between = (bags.sizes[:, None] * means**2).sum(axis=0)
@@ -100,7 +103,8 @@ def duplicates(bags: Bags) -> Answer:
     """Whether the same instance is in more than one bag.
 
     Only asked when some feature is all but unique, so that equal rows mean the same instance. The
-    p-value is that of so many equal pairs if features were independent of each other.
+    p-value is that of so many equal pairs if features were independent of each other. They are
+    not, so that some rows are equal by chance; few do no harm, and raise nothing.
     """
     features = np.ascontiguousarray(np.asarray(bags.X).reshape(len(bags.X), -1)[bags.rows])
     counts = [np.unique(column, return_counts=True)[1] for column in features.T[:MAX_FEATURES]]
@@ -116,4 +120,6 @@ def duplicates(bags: Bags) -> Answer:
     expected = len(features) ** 2 / 2 * collisions
     share = float(np.isin(code, np.flatnonzero(bags_of_row > 1)).mean())
     detail = f"{shared} instances are in more than one bag, {100 * share:.1f} % of all rows"
+    if share < SHARED_ROWS:
+        return Answer(1.0, share, detail if not shared else f"{detail}: too few to matter")
     return Answer(float(stats.poisson.sf(shared - 1, expected)), share, detail)

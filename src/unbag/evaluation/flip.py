@@ -84,6 +84,15 @@ def check_flip(scores: Any, bags: Bags) -> FlipCheck:
 def repair_flip(scores: Any, bags: Bags, *, level: float = 0.05) -> Array:
     """Scores the right way round: turned over where the bags say so at this level.
 
+    Parameters
+    ----------
+    scores : array of shape (n_instances,) or (n_instances, n_outputs)
+        Probabilities, in the order of ``bags.X``.
+    bags : Bags
+        Bags the scores were not fitted on.
+    level : float
+        Chance of turning scores that are the right way round.
+
     Examples
     --------
     >>> bags = Bags.from_arrays(np.zeros((8, 1)), offsets=[0, 2, 4, 6, 8], counts=[0, 1, 2, 1])

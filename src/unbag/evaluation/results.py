@@ -31,6 +31,8 @@ class Estimate:
     --------
     >>> print(Estimate(1.01, 0.97, 1.03, 0.02))
     1.0100 (0.9700 to 1.0300), outside 0 to 1
+    >>> print(Estimate(0.99, 0.97, 1.03, 0.02))
+    0.9900 (0.9700 to 1.0300), interval leaves 0 to 1
     """
 
     value: float
@@ -43,12 +45,28 @@ class Estimate:
     @property
     def outside(self) -> bool:
         """Whether the estimate lies outside the metric's natural range."""
-        return self.value < self.lowest - 1e-9 or self.value > self.highest + 1e-9
+        return self._beyond(self.value)
+
+    @property
+    def note(self) -> str:
+        """What a reader must know of the numbers; empty if nothing."""
+        if np.isnan(self.value):
+            return "not defined"
+        words = {True: "outside", False: "interval leaves"}
+        where = f"{self.lowest:g} to {self.highest:g}"
+        if np.isinf(self.highest):
+            words = {True: "below", False: "interval goes below"}
+            where = f"{self.lowest:g}"
+        if self.outside or self._beyond(self.low) or self._beyond(self.high):
+            return f"{words[self.outside]} {where}"
+        return ""
+
+    def _beyond(self, value: float) -> bool:
+        return value < self.lowest - 1e-9 or value > self.highest + 1e-9
 
     def __str__(self) -> str:
         text = f"{self.value:.4f} ({self.low:.4f} to {self.high:.4f})"
-        flag = f", outside {self.lowest:g} to {self.highest:g}"
-        return text + flag if self.outside else text
+        return f"{text}, {self.note}" if self.note else text
 
 
 @dataclass(frozen=True)
@@ -102,7 +120,7 @@ class Evaluation:
             table.add_column(column, justify="right" if column != "note" else "left")
         for name, found in self.estimates.items():
             interval = f"{found.low:.4f} to {found.high:.4f}"
-            table.add_row(name, f"{found.value:.4f}", interval, _note(found))
+            table.add_row(name, f"{found.value:.4f}", interval, found.note)
         return table
 
     def __str__(self) -> str:
@@ -130,9 +148,9 @@ class Evaluation:
         }
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("metric")
 
-    def to_dict(self) -> dict[str, dict[str, float]]:
-        """All estimates as plain numbers, for JSON."""
-        names = ("value", "low", "high", "standard_error")
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """All estimates as plain numbers, for JSON, each with its note."""
+        names = ("value", "low", "high", "standard_error", "note")
         return {m: {n: getattr(e, n) for n in names} for m, e in self.estimates.items()}
 
     def plot_roc(self, ax: Any = None) -> Any:
@@ -163,12 +181,6 @@ class Evaluation:
         ax.axvline(0, color="0.6", linestyle=":")
         ax.set(xlabel="mean score minus proportion", ylabel="bags", title="Residuals of bags")
         return ax
-
-
-def _note(found: Estimate) -> str:
-    if np.isnan(found.value):
-        return "not defined"
-    return f"outside {found.lowest:g} to {found.highest:g}" if found.outside else ""
 
 
 def _axes(ax: Any) -> Any:

@@ -48,13 +48,13 @@ class _Frame:
         pairs = (f"{self.px(a)},{self.py(b)}" for a, b in zip(x, y, strict=True))
         return "M" + " L".join(pairs)
 
-    def axes(self, x_label: str, y_label: str) -> str:
+    def axes(self, x_label: str, y_label: str, *, whole: bool = False) -> str:
         parts = []
         for tick in ticks(*self.y):
             height = self.py(tick)
             parts.append(f'<path class="grid" d="M{LEFT},{height} H{WIDTH - RIGHT}"/>')
             parts.append(f'<text class="tick end" x="{LEFT - 6}" y="{height + 4}">{tick:g}</text>')
-        for tick in ticks(*self.x):
+        for tick in ticks(*self.x, least=1.0 if whole else 0.0):
             place = f'x="{self.px(tick)}" y="{HEIGHT - BOTTOM + 16}"'
             parts.append(f'<text class="tick mid" {place}>{tick:g}</text>')
         middle = (LEFT + WIDTH - RIGHT) / 2
@@ -67,9 +67,15 @@ class _Frame:
 
 
 def bar_chart(
-    counts: Sequence[float], edges: Sequence[float], *, x_label: str, y_label: str, title: str
+    counts: Sequence[float],
+    edges: Sequence[float],
+    *,
+    x_label: str,
+    y_label: str,
+    title: str,
+    whole: bool = False,
 ) -> str:
-    """Histogram.
+    """Histogram, of whole numbers or of any.
 
     Examples
     --------
@@ -85,7 +91,7 @@ def bar_chart(
         bars.append(
             f'<rect class="bar" x="{left}" y="{top}" width="{width:.1f}" height="{height}"/>'
         )
-    return _svg(frame.axes(x_label, y_label) + "".join(bars), title)
+    return _svg(frame.axes(x_label, y_label, whole=whole) + "".join(bars), title)
 
 
 def line_chart(
@@ -135,16 +141,18 @@ def interval_chart(
     return _svg("".join(parts) + label, title)
 
 
-def ticks(low: float, high: float, *, n: int = 5) -> list[float]:
-    """Round numbers between two ends.
+def ticks(low: float, high: float, *, n: int = 5, least: float = 0.0) -> list[float]:
+    """Round numbers between two ends, at least so far apart.
 
     Examples
     --------
     >>> ticks(0, 1)
     [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    >>> ticks(19.5, 20.5, least=1.0)
+    [20.0]
     """
     low, high = min(low, high), max(low, high)
-    raw = (high - low) / n
+    raw = max((high - low) / n, least)
     size = 10.0 ** np.floor(np.log10(raw))
     step = next(size * m for m in (1, 2, 5, 10) if size * m >= raw * 0.999)
     first = np.ceil(low / step - 1e-9)

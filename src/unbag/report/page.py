@@ -52,10 +52,23 @@ def render_report(record: dict[str, Any]) -> str:
         "model.html.jinja",
         record=record,
         charts=charts_of(record),
-        metrics=METRICS,
+        metrics={name: metric_words(name) for name in record["evaluation"]["metrics"]},
         questions=CHECKS,
         error=record["evaluation"]["metrics"]["error"],
     )
+
+
+def metric_words(name: str) -> str:
+    """What a metric is, and of which class or label.
+
+    Examples
+    --------
+    >>> metric_words("recall[rate]")
+    'Recall: share of positives that are found (rate)'
+    """
+    metric, _, output = name.partition("[")
+    words = METRICS.get(metric, metric)
+    return f"{words} ({output.removesuffix(']')})" if output else words
 
 
 def charts_of(record: dict[str, Any]) -> dict[str, Any]:
@@ -63,7 +76,11 @@ def charts_of(record: dict[str, Any]) -> dict[str, Any]:
     data, evaluation = record["data"], record["evaluation"]
     return {
         "sizes": bar_chart(
-            **data["size_histogram"], x_label="rows in a bag", y_label="bags", title="Bag sizes"
+            **data["size_histogram"],
+            x_label="rows in a bag",
+            y_label="bags",
+            title="Bag sizes",
+            whole=True,
         ),
         "proportions": [
             bar_chart(
@@ -77,9 +94,7 @@ def charts_of(record: dict[str, Any]) -> dict[str, Any]:
         "roc": roc_chart(record),
         "calibration": calibration_chart(record),
         "candidates": candidates_chart(record["candidates"]),
-        "curves": [
-            chart for name in ("held_out_risk", "loss") if (chart := curve_chart(record, name))
-        ],
+        "curves": curve_charts(record["candidates"]),
         "task": evaluation["task"],
     }
 
@@ -123,14 +138,18 @@ def candidates_chart(candidates: list[dict[str, Any]]) -> str:
     )
 
 
-def curve_chart(record: dict[str, Any], name: str) -> str | None:
-    """A measure over the epochs of every net, or the trees of boosting."""
-    trained = [c for c in record["candidates"] if name in c["history"]]
-    if not trained:
-        return None
-    titles = {"held_out_risk": "square risk on held-out bags", "loss": "training loss of each rule"}
-    lines = [
-        Line(c["name"], list(range(1, len(c["history"][name]) + 1)), c["history"][name])
-        for c in trained
-    ]
-    return line_chart(lines, x_label="epoch or tree", y_label=titles[name], title=titles[name])
+def curve_charts(candidates: list[dict[str, Any]]) -> list[str]:
+    """Held-out risks in one chart; training losses, which have units of their own, in one each."""
+    watched = [_curve_of(c, "held_out_risk") for c in candidates if "held_out_risk" in c["history"]]
+    trained = [_curve_of(c, "loss") for c in candidates if "loss" in c["history"]]
+    charts = [_over_epochs(watched, "square risk on held-out bags")] if watched else []
+    return charts + [_over_epochs([line], f"training loss of {line.name}") for line in trained]
+
+
+def _curve_of(candidate: dict[str, Any], measure: str) -> Line:
+    values = candidate["history"][measure]
+    return Line(candidate["name"], list(range(1, len(values) + 1)), values)
+
+
+def _over_epochs(lines: list[Line], title: str) -> str:
+    return line_chart(lines, x_label="epoch or tree", y_label=title, title=title)

@@ -163,6 +163,11 @@ class TableEncoder:
     share hashed ones; missing values are replaced by the mean and marked; an unseen category has
     all features zero. Nothing is learned but what `columns` shows.
 
+    Parameters
+    ----------
+    columns : tuple of Column
+        How each column becomes features. `fit` finds it out.
+
     Examples
     --------
     >>> table = pa.table({"x": [1.0, 3.0, None], "colour": ["red", "blue", "red"]})

@@ -31,6 +31,7 @@ class Roles:
     keys : tuple of str
         Columns that identify a row: kept by `predict`, never learned from.
     ignored : tuple of str
+        Columns to leave out.
     categories : tuple of str
         Columns to be read as categories though they hold numbers.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -89,7 +90,7 @@ class TableFiles:
         wanted = self.names if columns is None else list(columns)
         for path in self.paths:
             read = _read_csv if _format_of(path) == "csv" else _read_parquet
-            with _named(path):
+            with _named(path, self.names):
                 yield from _ahead(read(path, self.names, wanted, self.chunk_rows))
 
 
@@ -126,7 +127,7 @@ def as_arrow(table: Any) -> pa.Table:
     try:
         if hasattr(table, "iloc"):  # pandas would add its index as a column
             return pa.Table.from_pandas(table, preserve_index=False)
-        return pa.table(table)
+        return pa.table(table.collect() if hasattr(table, "collect") else table)  # lazy polars
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError) as error:
         raise TableError(
             f"A table must be a path, or a pyarrow, pandas or polars table; this "
@@ -237,10 +238,14 @@ def _ahead(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Give the errors of a reader the name of the file."""
+def _named(path: Path, names: Sequence[str] = ()) -> Iterator[None]:
+    """Give the errors of a reader the names of the file and of the column."""
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())[:300]
+        bytes_of = re.match(r"In CSV column #(\d+): Row #(\d+): .*invalid UTF8", reason)
+        if bytes_of and int(bytes_of[1]) < len(names):
+            place = f"{path}, row {bytes_of[2]}, column {names[int(bytes_of[1])]!r}"
+            raise TableError(f"{place}: the text is not UTF-8. Save the file as UTF-8.") from error
         raise TableError(f"{path} cannot be read: {reason}") from error
