@@ -15,7 +15,7 @@ from unbag import BagRidgeClassifier, TableModel, learn_table
 from unbag.errors import MissingExtraError, TableError
 from unbag.estimators import FitOptions, ModelFolderError, fit_table
 from unbag.estimators.table_data import BagsInMemory, BagsOnDisk, split_index
-from unbag.tables import scan_table
+from unbag.tables import Roles, scan_table
 
 RIDGE = FitOptions(models=("ridge",))
 
@@ -130,6 +130,16 @@ def test_boosting_stays_out_of_what_memory_does_not_hold(rng):
 def test_boosting_is_tried_where_it_is_installed(monkeypatch, installed):
     monkeypatch.setattr("unbag.estimators.table_options.has_module", lambda name: installed)
     assert ("boosting" in FitOptions().models) == installed
+
+
+def test_bags_that_are_not_random_are_announced_before_training():
+    x = np.sort(np.random.default_rng(0).normal(size=2000))  # neighbours share a bag
+    bag = np.repeat(np.arange(100), 20)
+    rate = (x > 0).reshape(100, 20).mean(axis=1)[bag]
+    table = scan_table(pd.DataFrame({"x": x, "bag": bag, "rate": rate}), Roles("bag", ("rate",)))
+    said = []
+    found = fit_table(table, RIDGE, say=said.append)
+    assert said.index(found.checks.verdict) < said.index("training ridge")
 
 
 def test_too_few_bags_are_refused(rng):

@@ -167,6 +167,8 @@ def _fitted(
     choosing, judging = data.held_out("choosing"), data.held_out("judging")
     say("checking the bags")
     checks = check_made_bags(_checked_bags(data, judging), names=table.encoder.features)
+    if checks.raised:
+        say(checks.verdict)
     say("training " + ", ".join(options.models))
     candidates = _candidates(data, choosing, options)
     best = candidates[0]
