@@ -31,8 +31,8 @@ RUNS = {
     "linear": (100, "tf32"),
     "mlp100": (100, "tf32"),
     "mlp1000": (50, "tf32"),
-    "cnn_small": (4, "bfloat16"),
-    "cnn_large": (4, "bfloat16"),
+    "cnn_small": (8, "bfloat16"),
+    "cnn_large": (8, "bfloat16"),
 }
 # 5 rates x 10 seeds x 3 bag sizes x 5 rules, 100 epochs of 60 (MNIST) and 50 (CIFAR) steps
 TRAININGS = 5 * 10 * 3 * 5
