@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from unbag.bags import make_bags
 from unbag.datasets import Labelled
-from unbag.engine.batches import as_inputs
 from unbag.evaluation import estimate_risk
-from unbag.experiments.measures import HELD_OUT_BAG_SIZE
+from unbag.experiments.measures import HELD_OUT_BAG_SIZE, logits_on
 
 __all__ = ["BLIND_ERROR", "blind_error", "hard_predictions"]
 
@@ -21,12 +19,9 @@ BLIND_ERROR = "error_from_bags"
 """Name of the array: estimate, ends of the 95 % interval, and the truth."""
 
 
-@torch.no_grad()
 def hard_predictions(model: Any, X: Tensor) -> NDArray[np.bool_]:
     """Labels a binary net gives to instances."""
-    model = model.to(X.device).eval()
-    logits = torch.cat([model(as_inputs(x)) for x in X.split(2000)])
-    return (logits.squeeze(-1) > 0).cpu().numpy()
+    return (logits_on(model, X).squeeze(-1) > 0).cpu().numpy()
 
 
 def blind_error(

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from unbag.bags import Bags, make_bags
 from unbag.datasets import Labelled
 from unbag.engine import Monitor
-from unbag.experiments.measures import shared_monitors
+from unbag.experiments.measures import logits_on, shared_monitors
 
 __all__ = ["SNAPSHOT_EPOCH", "TestBags", "bag_estimates"]
 
@@ -89,11 +89,7 @@ class TestBags:
 
     def snapshot(self, model: nn.Module) -> dict[str, np.ndarray[Any, Any]]:
         """Per-bag losses and estimates of a trained model."""
-        device = self.X.device
-        model = model.to(device).eval()
-        with torch.no_grad():
-            logits = torch.cat([model(x.float() / 255) for x in self.X.split(1000)])
-        scores = self._scores(logits[None])[0]
+        scores = self._scores(logits_on(model, self.X)[None])[0]
         found = {"bag truth": self._truth(scores)}
         estimates = bag_estimates(scores, self.proportions, prior=self.prior)
         found |= {f"bag {name}": values for name, values in estimates.items()}

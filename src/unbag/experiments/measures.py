@@ -11,9 +11,10 @@ from torch import Tensor
 from unbag.bags import make_bags
 from unbag.datasets import Labelled
 from unbag.engine import Monitor, held_out_risk
+from unbag.engine.batches import as_inputs
 from unbag.randomness import numpy_generator
 
-__all__ = ["HELD_OUT_BAG_SIZE", "error_monitors", "held_out_half", "shared_monitors"]
+__all__ = ["HELD_OUT_BAG_SIZE", "error_monitors", "held_out_half", "logits_on", "shared_monitors"]
 
 # Half of a test set of 10,000 makes five bags of 1000, too few to select by; 50 of 100 will do.
 HELD_OUT_BAG_SIZE = 100
@@ -56,6 +57,13 @@ def error_monitors(data: Labelled, *, bag_size: int, device: str) -> list[Monito
         "held_out_square": lambda logits: square(logits[:, :cut]),
     }
     return shared_monitors(X, measures)
+
+
+@torch.no_grad()
+def logits_on(model: Any, X: Tensor, *, chunk: int = 2000) -> Tensor:
+    """Logits of a trained net on instances, where these are."""
+    model = model.to(X.device).eval()
+    return torch.cat([model(as_inputs(x)) for x in X.split(chunk)])
 
 
 def _error(logits: Tensor, labels: Tensor) -> Tensor:
