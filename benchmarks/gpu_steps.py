@@ -4,8 +4,8 @@
 
 MNIST shapes, minibatches of 1000 instances (10 bags of 100), the default rule. The eager loop is
 one trial in plain torch: forward, loss, backward, `torch.optim.Adam`. The engine trains as the
-reproduction does: dense nets stacked, convolutional nets side by side. Also checks the fused first
-convolution against the plain one, and projects the paper's protocol.
+reproduction does: dense nets stacked, convolutional nets side by side. Also checks the fused
+convolutions against plain ones, and projects the paper's protocol.
 """
 
 import argparse
@@ -89,24 +89,43 @@ def seconds(run):
     return time.perf_counter() - begun
 
 
+# channels in and out, padding, pooling, side of the image
+CONVOLUTIONS = (
+    (1, 32, 0, 2, 28),
+    (1, 32, 1, 1, 28),
+    (3, 32, 0, 2, 32),
+    (3, 32, 1, 1, 32),
+    (32, 32, 0, 2, 28),
+    (32, 64, 0, 2, 13),
+    (32, 64, 1, 1, 15),
+    (64, 64, 0, 2, 13),
+)
+
+
 def check_fused_convolution():
     """Relative error of value and gradients against float32 layers on the same rounded numbers."""
-    from unbag.models.kernels import fused_first_convolution
+    return max(relative_error(*layer) for layer in CONVOLUTIONS)
 
-    worst = 0.0
-    for channels, pad, pool, side in ((1, 0, 2, 28), (1, 1, 1, 28), (3, 0, 2, 32), (3, 1, 1, 32)):
-        x = torch.rand(64, channels, side, side, device="cuda").bfloat16().float()
-        weight = torch.randn(32, channels, 3, 3, device="cuda").bfloat16().float().requires_grad_()
-        bias = torch.randn(32, device="cuda", requires_grad=True)
-        value = fused_first_convolution(x, weight, bias, pad, pool).float()
-        wanted = conv2d(x, weight, bias, padding=pad).relu()
-        wanted = max_pool2d(wanted, pool) if pool > 1 else wanted
-        cotangent = torch.randn_like(wanted)
-        found = torch.autograd.grad((value * cotangent).sum(), (weight, bias))
-        right = torch.autograd.grad((wanted * cotangent).sum(), (weight, bias))
-        pairs = [(value, wanted), *zip(found, right, strict=True)]
-        worst = max(worst, *(((a - b).norm() / b.norm()).item() for a, b in pairs))
-    return worst
+
+def relative_error(inputs, outputs, pad, pool, side, n=64, device="cuda"):
+    from unbag.models.kernels import fused_convolution
+
+    x = torch.rand(n, inputs, side, side, device=device).bfloat16().float()
+    x = x.requires_grad_(inputs > 3)
+    weight = torch.randn(outputs, inputs, 3, 3, device=device).bfloat16().float().requires_grad_()
+    bias = torch.randn(outputs, device=device, requires_grad=True)
+    value = fused_convolution(x, weight, bias, pad, pool).float()
+    wanted = conv2d(x, weight, padding=pad)
+    if inputs > 3:  # cuDNN's product is rounded before a maximum is taken
+        wanted = wanted + (wanted.bfloat16().float() - wanted).detach()
+    wanted = (wanted + bias[:, None, None]).relu()
+    wanted = max_pool2d(wanted, pool) if pool > 1 else wanted
+    cotangent = torch.randn_like(wanted)
+    wrt = (weight, bias, x) if inputs > 3 else (weight, bias)
+    found = torch.autograd.grad((value * cotangent).sum(), wrt)
+    right = torch.autograd.grad((wanted * cotangent).sum(), wrt)
+    pairs = [(value, wanted), *zip(found, right, strict=True)]
+    return max(((a - b).norm() / b.norm()).item() for a, b in pairs)
 
 
 def main():
@@ -114,7 +133,7 @@ def main():
     parser.add_argument("--csv")
     arguments = parser.parse_args()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
-    print(f"fused first convolution: relative error {check_fused_convolution():.1e}")
+    print(f"fused convolutions: relative error {check_fused_convolution():.1e}")
     X, y = random_images()
     rows = []
     for name in RUNS:

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from unbag.models.convolution import Convolution
 from unbag.models.dropout import KeyedDropout
-from unbag.models.first_convolution import FirstConvolution
 
 __all__ = [
     "MODELS",
@@ -139,9 +139,7 @@ def tabular(
 def small_cnn(input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
     """Two convolutions, each pooled, and a dense layer behind dropout."""
     channels = _image_shape(input_shape)[0]
-    features = nn.Sequential(
-        _glorot(FirstConvolution(channels, 32, pool=2)), *_convolution(32, 64), nn.MaxPool2d(2)
-    )
+    features = nn.Sequential(_convolution(channels, 32, pool=2), _convolution(32, 64, pool=2))
     return nn.Sequential(
         features,
         nn.Flatten(),
@@ -158,13 +156,11 @@ def large_cnn(input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
     """
     channels = _image_shape(input_shape)[0]
     features = nn.Sequential(
-        _glorot(FirstConvolution(channels, 32, padding=1)),
-        *_convolution(32, 32),
-        nn.MaxPool2d(2),
+        _convolution(channels, 32, padding=1),
+        _convolution(32, 32, pool=2),
         KeyedDropout(0.25),
-        *_convolution(32, 64, padding=1),
-        *_convolution(64, 64),
-        nn.MaxPool2d(2),
+        _convolution(32, 64, padding=1),
+        _convolution(64, 64, pool=2),
         KeyedDropout(0.25),
     )
     return nn.Sequential(
@@ -206,8 +202,8 @@ def _dense(n_inputs: int, n_outputs: int) -> nn.Linear:
     return _glorot(Dense(n_inputs, n_outputs))
 
 
-def _convolution(n_inputs: int, n_outputs: int, *, padding: int = 0) -> list[nn.Module]:
-    return [_glorot(nn.Conv2d(n_inputs, n_outputs, 3, padding=padding)), nn.ReLU()]
+def _convolution(n_inputs: int, n_outputs: int, *, padding: int = 0, pool: int = 1) -> nn.Module:
+    return _glorot(Convolution(n_inputs, n_outputs, padding=padding, pool=pool))
 
 
 def _glorot(layer: Any) -> Any:
