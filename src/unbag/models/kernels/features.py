@@ -16,9 +16,9 @@ from torch import Tensor
 
 __all__ = ["convolve_features"]
 
-_BLOCK = 64
+_BLOCK = 32
 _PROGRAMS = 1056  # eight for each of the 132 multiprocessors
-_WEIGHT_PROGRAMS = 132
+_WEIGHT_BLOCK, _WEIGHT_PROGRAMS = 64, 132
 
 
 # `which` names the maximum of each window, or none of its places where the ReLU is off.
@@ -48,22 +48,26 @@ def _pool_kernel(value, bias, out, which, n, rows, columns, height, width,
 def _unpool_kernel(gradient, which, out, bias_part, n, rows, columns, height, width,
                    C: tl.constexpr, POOL: tl.constexpr, BLOCK: tl.constexpr,
                    STEPS: tl.constexpr):  # fmt: skip
+    """Windows that stand out at the lower and right edge were not pooled, and get zeros."""
     program = tl.program_id(0)
     channel = tl.arange(0, C)
     bias_sum = tl.zeros((C,), tl.float32)
+    down, across = (rows + POOL - 1) // POOL, (columns + POOL - 1) // POOL
     for step in range(STEPS):
         m = (step * tl.num_programs(0) + program) * BLOCK + tl.arange(0, BLOCK)
-        row, column = m // columns % rows, m % columns
-        pooled = (m < n) & (row < POOL * height) & (column < POOL * width)
-        window = (m // (rows * columns) * height + row // POOL) * width + column // POOL
-        place = window[:, None] * C + channel[None, :]
-        g = tl.load(gradient + place, mask=pooled[:, None], other=0.0).to(tl.float32)
-        chosen = tl.load(which + place, mask=pooled[:, None], other=POOL * POOL).to(tl.int32)
-        share = tl.where(chosen == (row % POOL * POOL + column % POOL)[:, None], g, 0.0)
-        bias_sum += tl.sum(share, axis=0)
-        place = m[:, None] * C + channel[None, :]
-        tl.store(out + place, share.to(tl.bfloat16), mask=(m < n)[:, None])
-    tl.store(bias_part + program * C + channel, bias_sum)
+        image, i, j = m // (down * across), m // across % down, m % across
+        pooled = ((m < n) & (i < height) & (j < width))[:, None]
+        place = ((image * height + i) * width + j)[:, None] * C + channel[None, :]
+        g = tl.load(gradient + place, mask=pooled, other=0.0).to(tl.float32)
+        chosen = tl.load(which + place, mask=pooled, other=POOL * POOL).to(tl.int32)
+        bias_sum += tl.sum(tl.where(chosen < POOL * POOL, g, 0.0), axis=0)
+        for s in tl.static_range(POOL * POOL):
+            row, column = i * POOL + s // POOL, j * POOL + s % POOL
+            inside = ((m < n) & (row < rows) & (column < columns))[:, None]
+            place = ((image * rows + row) * columns + column)[:, None] * C + channel[None, :]
+            share = tl.where(chosen == s, g, 0.0)
+            tl.store(out + place, share.to(tl.bfloat16), mask=inside)
+    tl.store(bias_part + channel * tl.num_programs(0) + program, bias_sum)
 
 
 @triton.jit
@@ -107,13 +111,14 @@ def _unpool(gradient: Tensor, which: Tensor, rows: int, columns: int) -> tuple[T
     """Gradients with respect to value and bias of `_pool`."""
     n, height, width, channels = which.shape
     out = torch.empty((n, rows, columns, channels), dtype=torch.bfloat16, device=which.device)
-    bias_part = torch.empty((_PROGRAMS, channels), device=which.device)
-    m = n * rows * columns
+    bias_part = torch.empty((channels, _PROGRAMS), device=which.device)
+    pool = rows // height
+    m = n * triton.cdiv(rows, pool) * triton.cdiv(columns, pool)
     _unpool_kernel[(_PROGRAMS,)](
         gradient.contiguous(), which, out, bias_part, m, rows, columns, height, width,
-        C=channels, POOL=rows // height, BLOCK=_BLOCK, STEPS=triton.cdiv(m, _BLOCK * _PROGRAMS),
+        C=channels, POOL=pool, BLOCK=_BLOCK, STEPS=triton.cdiv(m, _BLOCK * _PROGRAMS),
     )  # fmt: skip
-    return out, bias_part.sum(dim=0)
+    return out, bias_part.sum(dim=1)
 
 
 def _weight_gradient(x: Tensor, gradient: Tensor, pad: int) -> Tensor:
@@ -124,8 +129,8 @@ def _weight_gradient(x: Tensor, gradient: Tensor, pad: int) -> Tensor:
     part = torch.empty((_WEIGHT_PROGRAMS, 3, 3, inputs, outputs), device=x.device)
     _weight_kernel[(_WEIGHT_PROGRAMS, 3)](
         x, gradient, part, m, rows, columns, height, width,
-        C=inputs, OUT=outputs, PAD=pad, WIDE=triton.next_power_of_2(3 * inputs), BLOCK=_BLOCK,
-        STEPS=triton.cdiv(m, _BLOCK * _WEIGHT_PROGRAMS),
+        C=inputs, OUT=outputs, PAD=pad, WIDE=triton.next_power_of_2(3 * inputs),
+        BLOCK=_WEIGHT_BLOCK, STEPS=triton.cdiv(m, _WEIGHT_BLOCK * _WEIGHT_PROGRAMS),
     )  # fmt: skip
     return part.sum(dim=0).permute(3, 2, 0, 1).contiguous()
 

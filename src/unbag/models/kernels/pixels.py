@@ -90,7 +90,7 @@ def _backward_kernel(x, gradient, which, weight_part, bias_part, n, rows, column
             share = tl.where(chosen == s, g, 0.0).to(tl.bfloat16)
             weight_sum += tl.dot(tl.trans(patch), share)
     tl.store(weight_part + (program * TAPS + tap[:, None]) * OUT + channel[None, :], weight_sum)
-    tl.store(bias_part + program * OUT + channel, bias_sum)
+    tl.store(bias_part + channel * tl.num_programs(0) + program, bias_sum)
 
 
 def _shape(x: Tensor, weight: Tensor, pad: int, pool: int) -> tuple[int, int, int, int]:
@@ -131,14 +131,14 @@ def _backward(
     meta = _meta(x, weight, pad, pool)
     n, height, width, channels = which.shape
     weight_part = torch.empty(_PROGRAMS, meta["TAPS"], channels, device=x.device)
-    bias_part = torch.empty(_PROGRAMS, channels, device=x.device)
+    bias_part = torch.empty(channels, _PROGRAMS, device=x.device)
     m = n * height * width
     _backward_kernel[(_PROGRAMS,)](
         x.contiguous(), gradient.contiguous(), which, weight_part, bias_part, m,
         *x.shape[-2:], height, width, **meta, STEPS=triton.cdiv(m, _BLOCK * _PROGRAMS),
     )  # fmt: skip
     taps = weight_part.sum(dim=0)[: 9 * x.shape[1]]
-    return taps.t().contiguous().view(weight.shape), bias_part.sum(dim=0)
+    return taps.t().contiguous().view(weight.shape), bias_part.sum(dim=1)
 
 
 @_backward.register_fake
