@@ -126,19 +126,23 @@ class _Stream:
         per_batch = min(wanted, bags.n_bags)
         seed = derive_seed(self.seed, *name)
         for positions in cut_batches(bags.n_bags, bags_per_batch=per_batch, seed=seed):
-            rows = torch.from_numpy(bags.rows_of(positions))
-            self.step(self._batch(bags.take(positions), rows))
+            self.step(self._batch(bags, positions))
             self.n_steps += 1
 
-    def _batch(self, bags: Bags, rows: Tensor) -> Batch:
+    def _batch(self, bags: Bags, positions: np.ndarray) -> Batch:
         def stacked(values: np.ndarray) -> Tensor:
-            tensor = torch.tensor(values, dtype=torch.float32)
+            tensor = torch.tensor(values[positions], dtype=torch.float32)
             return tensor.expand(self.n_trials, *tensor.shape)
 
         noise = None if bags.noise_variance is None else stacked(bags.noise_variance)
-        size = bags.equal_size
-        sizes = torch.from_numpy(bags.sizes) if size is None else size
-        return Batch(rows[None], stacked(bags.proportions), noise, sizes)
+        sizes = bags.sizes[positions]
+        equal = bool((sizes == sizes[0]).all())
+        return Batch(
+            torch.from_numpy(bags.rows_of(positions))[None],
+            stacked(bags.proportions),
+            noise,
+            int(sizes[0]) if equal else torch.from_numpy(sizes),
+        )
 
     def _large_step(self, part: int) -> None:
         """One exact step on bags of any size: logits first, then their gradient, chunk by chunk."""
@@ -146,7 +150,8 @@ class _Stream:
         order = np.argsort(codes, kind="stable")
         bags = _bags_without_features(self.parts, codes[order])
         given = logits.requires_grad_()
-        losses = self.step.losses(given[:, torch.from_numpy(order)], self._batch(bags, _NO_ROWS))
+        batch = self._batch(bags, np.arange(bags.n_bags))
+        losses = self.step.losses(given[:, torch.from_numpy(order)], batch)
         (slope,) = torch.autograd.grad(losses.sum(), given)
         totals = [torch.zeros_like(p) for p in self.learner.parameters]
         start = 0
@@ -171,9 +176,6 @@ class _Stream:
 
     def _inputs(self, X: np.ndarray) -> Tensor:
         return torch.from_numpy(X).expand(self.n_trials, *X.shape)
-
-
-_NO_ROWS = torch.empty(0, dtype=torch.long)
 
 
 def _bags_without_features(parts: BagParts, codes: np.ndarray) -> Bags:

@@ -29,8 +29,9 @@ Moments = tuple[int, Tensor, Tensor]
 
 def moments_of(chunk: Tensor) -> Moments:
     """Moments of some instances."""
-    variance, mean = torch.var_mean(chunk.flatten(1).cpu(), dim=0, correction=0)
-    return len(chunk), mean, variance * len(chunk)
+    values = chunk.flatten(1).cpu()
+    mean = values.mean(dim=0)  # two passes: several times faster than `torch.var_mean`
+    return len(values), mean, (values - mean).square_().sum(dim=0)
 
 
 def join_moments(parts: Iterable[Moments]) -> Moments:

@@ -123,8 +123,9 @@ class BagTally:
         for name, numbers in values.items():
             self.low[name] = grown(self.low[name], n_bags, np.inf)
             self.high[name] = grown(self.high[name], n_bags, -np.inf)
-            np.minimum.at(self.low[name], codes, numbers)
-            np.maximum.at(self.high[name], codes, numbers)
+            new = np.flatnonzero(numbers != self.low[name][codes])
+            np.minimum.at(self.low[name], codes[new], numbers[new])
+            np.maximum.at(self.high[name], codes[new], numbers[new])
 
     def index(self, source: TableSource) -> BagIndex:
         """All bags seen; `source` is where an error looks for the row."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,7 +96,7 @@ class BagParts:
         self.n_features = len(table.encoder.features)
         self.parts: dict[str, list[int]] = {}
         self.oversized: set[int] = set()
-        self.part_of = np.full(self.index.n_bags, -1)
+        self.part_of = np.full(self.index.n_bags, -1, dtype=np.int32)
         self.rows_per_part = rows_per_part
         for name, positions in groups.items():
             self._add_group(name, positions, seed)
@@ -106,56 +106,65 @@ class BagParts:
     def _add_group(self, name: str, positions: Array, seed: int) -> None:
         plan = plan_parts(self.index, positions, rows_per_part=self.rows_per_part, seed=seed)
         first = sum(map(len, self.parts.values()))
-        self.part_of = np.where(plan.part_of >= 0, plan.part_of + first, self.part_of)
+        here = plan.part_of >= 0
+        self.part_of[here] = plan.part_of[here] + first
         self.parts[name] = list(range(first, first + plan.n_parts))
         if plan.oversized is not None:
             self.oversized.add(first + plan.oversized)
 
     def _write(self) -> None:
-        """Append every row to the file of its part: its bag's position, then its features."""
-        rows = dealt = np.empty((0, 1 + self.n_features), dtype=np.int32)
+        """Append the features and the bag of every row to the files of its part."""
+        memory = np.empty((2, 0), dtype=np.float32)
         for chunk in self.table.source.chunks(self.table.columns):
+            shape = chunk.batch.num_rows, self.n_features
+            n_values = shape[0] * shape[1]
+            if n_values > memory.shape[1]:  # it is kept: fresh pages cost more than copying
+                memory = np.empty((2, n_values), dtype=np.float32)
+            columns = memory[0, :n_values].reshape(shape, order="F")
+            rows = memory[1, :n_values].reshape(shape)
+            self.table.encoder.encode_into(columns, chunk)
+            np.copyto(rows, columns)
             codes = self.index.codes(chunk, self.table.roles.bag)
-            if len(codes) > len(rows):  # memory is kept, because fresh pages cost more than copying
-                rows, dealt = np.empty((2, len(codes), rows.shape[1]), dtype=np.int32)
-            filled = rows[: len(codes)]
-            filled[:, 0] = codes
-            self.table.encoder.encode_into(filled[:, 1:].view(np.float32), chunk)
-            self._deal(filled, self.part_of[codes], dealt)
+            self._deal(rows, codes, memory[0, :n_values].reshape(shape))
 
-    def _deal(self, rows: Array, parts: Array, dealt: Array) -> None:
-        wanted = np.flatnonzero(parts >= 0)
-        order = wanted[stable_order(parts[wanted])]
-        np.take(rows, order, axis=0, out=dealt[: len(order)], mode="clip")
+    def _deal(self, rows: Array, codes: Array, dealt: Array) -> None:
+        parts = self.part_of[codes]
+        order = stable_order(parts + 1)
+        np.take(rows, order, axis=0, out=dealt, mode="clip")
+        codes = codes[order]
         numbers, counts = runs(parts[order])
         stops = np.cumsum(counts)
         for number, start, stop in zip(numbers, stops - counts, stops, strict=True):
-            with self._path(number).open("ab") as file:
-                file.write(dealt[start:stop].data)
+            if number >= 0:
+                self._append(number, dealt[start:stop], codes[start:stop])
 
-    def _path(self, part: int) -> Path:
-        return Path(self._folder.name) / f"{part}.rows"
+    def _append(self, part: int, rows: Array, codes: Array) -> None:
+        for path, values in zip(self._paths(part), (rows, codes), strict=True):
+            with path.open("ab") as file:
+                file.write(values.data)
+
+    def _paths(self, part: int) -> tuple[Path, Path]:
+        """Where the features of a part are, and the positions of their bags."""
+        folder = Path(self._folder.name)
+        return folder / f"{part}.rows", folder / f"{part}.bags"
 
     def bags(self, part: int) -> Bags:
-        """Whole bags of a part, in memory; rows lie bag by bag."""
-        with self._path(part).open("rb") as file:
-            X, codes = self._read(file, -1)
-        order = stable_order(codes)
-        return make_bags_of(X.take(order, axis=0), codes[order], self.index)
+        """Whole bags of a part, in memory."""
+        X, codes = next(self._read(part, -1))
+        return make_bags_of(X, codes, self.index)
 
     def rows(self, parts: Sequence[int], *, n_rows: int = 65_536) -> Iterator[tuple[Array, Array]]:
         """Features and bags of the rows of parts, some at a time, in the order they came."""
         for part in parts:
-            with self._path(part).open("rb") as file:
-                while len((read := self._read(file, n_rows))[1]):
-                    yield read
+            yield from self._read(part, n_rows)
 
-    def _read(self, file: BinaryIO, n_rows: int) -> tuple[Array, Array]:
-        """Features and bags of the next rows, -1 for all of them."""
-        width = 1 + self.n_features
-        rows = np.fromfile(file, np.int32, count=n_rows * width if n_rows > 0 else -1)
-        rows = rows.reshape(-1, width)
-        return rows[:, 1:].view(np.float32), rows[:, 0]
+    def _read(self, part: int, n_rows: int) -> Iterator[tuple[Array, Array]]:
+        """Features and bags, some rows at a time; -1 for all of them."""
+        rows_path, bags_path = self._paths(part)
+        with rows_path.open("rb") as rows, bags_path.open("rb") as bags:
+            while len(codes := np.fromfile(bags, np.int32, count=n_rows)):
+                X = np.fromfile(rows, np.float32, count=len(codes) * self.n_features)
+                yield X.reshape(-1, self.n_features), codes
 
     def close(self) -> None:
         """Remove the files."""
