@@ -57,7 +57,9 @@ class Moments:
             return
         mean, total = known.mean(), self.count + len(known)
         centred, gap = known - mean, mean - self.mean
-        self.spread += centred @ centred + gap**2 * (self.count * len(known) / total)
+        # Not `centred @ centred`, whose threads would wait for the one that reads ahead.
+        square = np.square(centred, out=centred).sum()
+        self.spread += square + gap**2 * (self.count * len(known) / total)
         self.mean += gap * (len(known) / total)
         self.count = total
         self.low, self.high = min(self.low, known.min()), max(self.high, known.max())

@@ -220,7 +220,7 @@ def _read_csv(path: Path, names: list[str], columns: list[str], rows: int) -> It
 def _read_parquet(path: Path, names: list[str], columns: list[str], rows: int) -> Iterator[Chunk]:
     row = 1
     # One row group at a time, buffered: a reader of several keeps what it has read.
-    with pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
+    with pq.ParquetFile(path, buffer_size=1 << 16, pre_buffer=False) as file:
         for group in range(file.num_row_groups):
             options = {"row_groups": [group], "columns": columns, "use_threads": False}
             for batch in file.iter_batches(batch_size=rows, **options):
