@@ -23,6 +23,7 @@ from unbag.models import ModelBuilder, Standardize, get_model
 from unbag.randomness import derive_seed, numpy_generator
 from unbag.tables.parts import BagParts
 from unbag.tables.scan import make_bags_of
+from unbag.tables.sources import ahead
 
 __all__ = ["train_stream"]
 
@@ -113,12 +114,17 @@ class _Stream:
         self.learner.train(True)
         self.step.loss_sum.zero_()
         self.n_steps = 0
-        for part in numpy_generator(self.seed, "parts", epoch).permutation(self.numbers):
-            if part in self.parts.oversized:
-                self._large_step(int(part))
+        for part, bags in ahead(self._read(epoch)):
+            if bags is None:
+                self._large_step(part)
                 self.n_steps += 1
             else:
-                self._train_part(self.parts.bags(int(part)), (epoch, int(part)))
+                self._train_part(bags, (epoch, part))
+
+    def _read(self, epoch: int) -> Iterator[tuple[int, Bags | None]]:
+        """Parts in the order of an epoch, with their bags unless they outgrow memory."""
+        for part in numpy_generator(self.seed, "parts", epoch).permutation(self.numbers).tolist():
+            yield part, None if part in self.parts.oversized else self.parts.bags(part)
 
     def _train_part(self, bags: Bags, name: tuple[int, int]) -> None:
         self.step.X = torch.from_numpy(bags.X)
