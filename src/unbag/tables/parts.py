@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from unbag.bags import Bags
 from unbag.randomness import numpy_generator
 from unbag.tables.codes import runs, stable_order
 from unbag.tables.index import BagIndex
+from unbag.tables.rowfiles import RowFiles, Scratch
 from unbag.tables.scan import BagTable, make_bags_of
 
 __all__ = ["BagParts", "bag_sums", "plan_parts"]
@@ -101,8 +101,9 @@ class BagParts:
         self.rows_per_part = rows_per_part
         for name, positions in groups.items():
             self._add_group(name, positions, seed)
-        self._folder = tempfile.TemporaryDirectory(dir=folder, prefix="unbag-")
-        self._write()
+        sizes = np.bincount(self.part_of + 1, weights=self.index.sizes)[1:]  # the first: no part
+        self._files = RowFiles(sizes.astype(np.int64), self.n_features, folder)
+        self._files.fill(self._dealt())
 
     def _add_group(self, name: str, positions: Array, seed: int) -> None:
         plan = plan_parts(self.index, positions, rows_per_part=self.rows_per_part, seed=seed)
@@ -113,53 +114,41 @@ class BagParts:
         if plan.oversized is not None:
             self.oversized.add(first + plan.oversized)
 
-    def _write(self) -> None:
-        """Append the features and the bag of every row to the files of its part."""
+    def _dealt(self) -> Iterator[tuple[int, Array, Array]]:
+        """Features and bags of the rows of each part, chunk by chunk of the table."""
+        first, second = Scratch(), Scratch()
         for chunk in self.table.source.chunks(self.table.columns):
+            shape = chunk.batch.num_rows, self.n_features
+            columns, rows = first.array(*shape, order="F"), second.array(*shape)
+            self.table.encoder.encode_into(columns, chunk)
+            np.copyto(rows, columns)
             codes = self.index.codes(chunk, self.table.roles.bag)
-            self._deal(self.table.encoder.encode_chunk(chunk), codes)
+            yield from self._sorted(rows, codes, first.array(*shape))
 
-    def _deal(self, X: Array, codes: Array) -> None:
+    def _sorted(self, X: Array, codes: Array, out: Array) -> Iterator[tuple[int, Array, Array]]:
         parts = self.part_of[codes]
         order = stable_order(parts + 1)
-        X, codes = X.take(order, axis=0), codes[order]
+        np.take(X, order, axis=0, out=out, mode="clip")
+        codes = codes[order]
         numbers, counts = runs(parts[order])
         stops = np.cumsum(counts)
         for number, start, stop in zip(numbers, stops - counts, stops, strict=True):
             if number >= 0:
-                self._append(number, X[start:stop], codes[start:stop])
-
-    def _append(self, part: int, X: Array, codes: Array) -> None:
-        for path, values in zip(self._paths(part), (X, codes), strict=True):
-            with path.open("ab") as file:
-                file.write(values.data)
-
-    def _paths(self, part: int) -> tuple[Path, Path]:
-        """Where the features of a part are, and the positions of their bags."""
-        folder = Path(self._folder.name)
-        return folder / f"{part}.rows", folder / f"{part}.bags"
+                yield number, out[start:stop], codes[start:stop]
 
     def bags(self, part: int) -> Bags:
         """Whole bags of a part, in memory."""
-        X, codes = next(self._read(part, -1))
+        [(X, codes)] = self._files.read(part)
         return make_bags_of(X, codes, self.index)
 
     def rows(self, parts: Sequence[int], *, n_rows: int = 65_536) -> Iterator[tuple[Array, Array]]:
         """Features and bags of the rows of parts, some at a time, in the order they came."""
         for part in parts:
-            yield from self._read(part, n_rows)
-
-    def _read(self, part: int, n_rows: int) -> Iterator[tuple[Array, Array]]:
-        """Features and bags, some rows at a time; -1 for all of them."""
-        rows_path, bags_path = self._paths(part)
-        with rows_path.open("rb") as rows, bags_path.open("rb") as bags:
-            while len(codes := np.fromfile(bags, np.int32, count=n_rows)):
-                X = np.fromfile(rows, np.float32, count=len(codes) * self.n_features)
-                yield X.reshape(-1, self.n_features), codes
+            yield from self._files.read(part, n_rows=n_rows)
 
     def close(self) -> None:
         """Remove the files."""
-        self._folder.cleanup()
+        self._files.close()
 
     def __enter__(self) -> BagParts:
         return self
