@@ -97,7 +97,7 @@ class Column:
             "date": "date: trend, season, weekday" + (", hour" if self.has_time else ""),
             "category": f"category of {len(self.values)} values",
             "hash": f"category of many values, hashed to {self.n_buckets}",
-            "identifier": "not used: every value is different",
+            "identifier": "not used: looks like an id, every value is different",
             "constant": "not used: always the same",
         }
         return words[self.kind] + ("; missing values marked" if self.missing and self.used else "")
@@ -189,6 +189,7 @@ class TableEncoder:
         *,
         columns: Sequence[str] | None = None,
         categories: Iterable[str] = (),
+        numbers: Iterable[str] = (),
         max_categories: int = MAX_CATEGORIES,
         n_buckets: int = N_BUCKETS,
     ) -> TableEncoder:
@@ -202,14 +203,16 @@ class TableEncoder:
             Those to use; None means all.
         categories : iterable of str
             Columns to be read as categories though they hold numbers.
+        numbers : iterable of str
+            Columns of whole numbers to be used though they look like ids.
         max_categories : int
             Most values that get a feature each.
         n_buckets : int
             Features of a column with more values than that.
         """
         source = open_table(table)
-        names, forced = list(columns or source.names), set(categories)
-        scans = [ColumnScan(name, name in forced) for name in names]
+        names = list(columns or source.names)
+        scans = [ColumnScan(name, name in set(categories), name in set(numbers)) for name in names]
         for chunk in source.chunks(names):
             for scan in scans:
                 scan.add(chunk)
