@@ -103,7 +103,11 @@ class BagParts:
             self._add_group(name, positions, seed)
         sizes = np.bincount(self.part_of + 1, weights=self.index.sizes)[1:]  # the first: no part
         self._files = RowFiles(sizes.astype(np.int64), self.n_features, folder)
-        self._files.fill(self._dealt())
+        try:
+            self._files.fill(self._dealt())
+        except BaseException:
+            self.close()
+            raise
 
     def _add_group(self, name: str, positions: Array, seed: int) -> None:
         plan = plan_parts(self.index, positions, rows_per_part=self.rows_per_part, seed=seed)
