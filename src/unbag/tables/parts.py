@@ -1,4 +1,4 @@
-"""Bags larger than memory: rows in any order are dealt to files that each hold whole bags."""
+"""Bags larger than memory: rows in any order are dealt to parts that each hold whole bags."""
 
 from __future__ import annotations
 
