@@ -6,7 +6,9 @@
 The table is generated chunk by chunk, in an order that scatters every bag over the whole file.
 Every speed is printed beside that of pyarrow reading the same file in the same run, once before
 and once after all else: by the clock, and by the processor's time, which other work on the machine
-does not change. What a net costs by itself is measured on rows already in memory.
+does not change. What a net costs by itself is measured on rows already in memory; what an epoch
+costs around it, once more with steps that do nothing, because the difference of two long times is
+mostly what else the machine did meanwhile.
 """
 
 import argparse
@@ -16,6 +18,7 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -111,6 +114,7 @@ class Clock:
             "net, one epoch": epoch,
             "fit of one epoch, all in": once + epoch,
             "fit of one epoch, all in, less the net's own steps": once + epoch - own,
+            "fit of one epoch, with steps that do nothing": once + seconds("epoch without steps"),
             "predict, ridge": seconds("predict, ridge"),
             "predict, net": scores,
             "predict, net, less its own scores": scores - own_scores,
@@ -214,6 +218,11 @@ def fit_models(table, clock, arguments, folder):
             "net, one epoch",
             lambda: train_stream([Trial()], parts, groups=["all"], settings=settings),
         )
+        with mock.patch("unbag.engine.step.Step.__call__", return_value=None):
+            clock.run(
+                "epoch without steps",
+                lambda: train_stream([Trial()], parts, groups=["all"], settings=settings),
+            )
         some = parts.bags(parts.parts["all"][0])
     net = net_of(result, table.index, arguments.features)
     times = arguments.rows / len(some.X)

@@ -1,11 +1,16 @@
 """What people read: it fits a terminal of 80 columns, and says what numbers do not."""
 
+import json
 from io import StringIO
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
+from unbag.cli import app
 from unbag.cli.showing import show_candidates, show_metrics
 from unbag.estimators.table_record import evaluation_record
 from unbag.evaluation import Evaluation
@@ -36,3 +41,16 @@ def test_a_candidate_takes_one_line():
     lines = shown(show_candidates, [candidate])
     assert sum("proportion_square" in line and "100 epochs" in line for line in lines) == 1
     assert len(lines) == 6
+
+
+def test_a_column_that_numbers_rows_is_left_out_with_a_word_and_kept_on_request(tmp_path, rng):
+    g = np.repeat(np.arange(40), 10)
+    columns = {"row": rng.permutation(400), "g": g, "rate": (g % 5) / 10, "x": rng.normal(size=400)}
+    pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
+    command = ["fit", str(tmp_path / "rows.parquet"), "--bag", "g", "--proportion", "rate"]
+    for name, more, n_features in (("left out", [], 1), ("kept", ["--number", "row"], 2)):
+        options = [*more, "--model", "ridge", "-o", str(tmp_path / name), "--json"]
+        result = CliRunner().invoke(app, [*command, *options])
+        assert result.exit_code == 0, result.output
+        assert ("row looks like an id and is left out" in result.stderr) == (not more)
+        assert json.loads(result.stdout)["data"]["features"] == n_features

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unbag.tables.codes import IntegerCodes, TextCodes, runs, stable_order
+from unbag.tables.codes import IntegerCodes, RangeCodes, TextCodes, runs, stable_order
 
 INTEGERS = st.one_of(st.integers(-5, 5), st.integers(-(2**63), 2**63 - 1))
 
@@ -29,6 +29,18 @@ def same_as_a_dictionary(book, chunks, kind):
 @given(st.lists(st.lists(INTEGERS)))
 def test_integers_have_the_codes_of_a_dictionary(chunks):
     assert same_as_a_dictionary(IntegerCodes(), chunks, pa.int64())
+
+
+@given(
+    st.sets(st.integers(0, 30), min_size=1), st.integers(-(2**63), 2**63 - 31), st.lists(INTEGERS)
+)
+def test_a_range_has_the_codes_of_a_hash_table(known, low, others):
+    ids = pa.array([low + place for place in sorted(known)], pa.int64())
+    book = IntegerCodes()
+    book.add(ids)
+    near = [low + place for place in range(31)]
+    for asked in (pa.array(near, pa.int64()), pa.array(others, pa.int64())):
+        assert RangeCodes(ids).find(asked).tolist() == book.find(asked).tolist()
 
 
 @given(st.lists(st.lists(st.text(max_size=3))))

@@ -63,6 +63,29 @@ def test_identifiers_and_constants_are_left_out():
     assert kinds(table) == {"id": "identifier", "one": "constant", "x": "number"}
 
 
+@pytest.mark.parametrize("as_text", [False, True])
+def test_whole_numbers_that_never_repeat_are_ids_and_fractions_are_not(rng, as_text):
+    table = {
+        "row": rng.permutation(400) + 10**9,
+        "key": rng.integers(0, 2**62, 400),
+        "income": rng.permutation(10**7)[:400],
+        "count": np.arange(400) // 2,
+        "score": np.arange(400) / 4,
+    }
+    if as_text:
+        table = {name: [str(v) for v in values.tolist()] for name, values in table.items()}
+    whole = {"row": "identifier", "key": "identifier", "income": "number", "count": "number"}
+    assert kinds(table) == whole | {"score": "number"}
+    assert kinds(table, numbers=["row", "key"]) == dict.fromkeys(table, "number")
+
+
+def test_whole_numbers_stored_as_fractions_are_never_left_out():
+    assert kinds({"x": np.arange(400.0), "y": [f"{i}.0" for i in range(400)]}) == {
+        "x": "number",
+        "y": "number",
+    }
+
+
 def test_numbers_can_be_declared_categories():
     assert kinds({"zip": [1, 2, 1, 3]}, categories=["zip"]) == {"zip": "category"}
 

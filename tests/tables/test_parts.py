@@ -1,6 +1,9 @@
 """Bags larger than memory: whole, every one once, and the step on them exact."""
 
+from dataclasses import replace
+
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from examples import ROLES, make_table
@@ -8,6 +11,7 @@ from examples import ROLES, make_table
 from unbag import BagRidgeClassifier
 from unbag.engine import Settings, Trial
 from unbag.engine.streaming import _Stream, train_stream
+from unbag.errors import TableError
 from unbag.rules import RULES
 from unbag.tables import read_bags, scan_table
 from unbag.tables.parts import BagParts, bag_sums, plan_parts
@@ -51,7 +55,15 @@ def test_parts_hold_each_bag_whole_and_once(table):
 
 def test_files_are_gone_afterwards(table, tmp_path):
     with BagParts(table, everything(table), folder=tmp_path):
-        assert list(tmp_path.rglob("*.rows"))
+        assert [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("change", [lambda t: t.slice(1), lambda t: pa.concat_tables([t, t[:1]])])
+def test_a_table_that_changed_is_refused_and_leaves_no_files(table, tmp_path, change):
+    source = TableInMemory(change(table.source.table), chunk_rows=11)
+    with pytest.raises(TableError, match="changed while it was read"):
+        BagParts(replace(table, source=source), everything(table), folder=tmp_path)
     assert not list(tmp_path.iterdir())
 
 

@@ -33,6 +33,7 @@ def fit(
     key: opt.Key = None,
     ignore: opt.Ignore = None,
     category: opt.Category = None,
+    number: opt.Number = None,
     model: Annotated[
         list[str] | None,
         typer.Option(
@@ -72,7 +73,15 @@ def fit(
       unbag fit people.csv --bags-table precincts.csv --bag precinct --proportion share -o model/
     """
     roles = opt.roles_of(
-        bag, proportion, count, size, noise, key=key, ignore=ignore, category=category
+        bag,
+        proportion,
+        count,
+        size,
+        noise,
+        key=key,
+        ignore=ignore,
+        category=category,
+        number=number,
     )
     options = FitOptions(
         models=checked_models(model),
@@ -125,6 +134,7 @@ def command_of(
     pairs += [("--key", name) for name in roles.keys]
     pairs += [("--ignore", name) for name in roles.ignored]
     pairs += [("--category", name) for name in roles.categories]
+    pairs += [("--number", name) for name in roles.numbers]
     pairs += [("--model", name) for name in options.models]
     pairs += [("--epochs", options.epochs), ("--learning-rate", options.learning_rate)]
     pairs += [("--held-out", options.held_out), ("--seed", options.seed)]

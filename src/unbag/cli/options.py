@@ -24,6 +24,7 @@ __all__ = [
     "Key",
     "Model",
     "Noise",
+    "Number",
     "Proportion",
     "Size",
     "TablePath",
@@ -69,6 +70,10 @@ Ignore = Annotated[list[str] | None, typer.Option("--ignore", help="Column to le
 Category = Annotated[
     list[str] | None, typer.Option("--category", help="Column of numbers that are categories.")
 ]
+Number = Annotated[
+    list[str] | None,
+    typer.Option("--number", help="Column of numbers to learn from though it looks like an id."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON on standard output.")]
 
 
@@ -82,6 +87,7 @@ def roles_of(
     key: list[str] | None = None,
     ignore: list[str] | None = None,
     category: list[str] | None = None,
+    number: list[str] | None = None,
 ) -> Roles:
     """Meaning of the columns, from the options."""
     if bool(proportion) == bool(count):
@@ -95,6 +101,7 @@ def roles_of(
         tuple(key or ()),
         tuple(ignore or ()),
         tuple(category or ()),
+        tuple(number or ()),
     )
 
 

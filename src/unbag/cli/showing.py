@@ -30,6 +30,12 @@ def show_data(data: dict[str, Any], console: Console) -> None:
     for column in data["columns"]:
         table.add_row(column["name"], column["use"])
     console.print(table)
+    for name in data["identifiers"]:
+        console.print(
+            f"! {name} looks like an id and is left out. Declare it with --number or --category to "
+            "learn from it, with --key to keep it beside the predictions.",
+            markup=False,
+        )
 
 
 def show_checks(checks: dict[str, Any], console: Console) -> None:

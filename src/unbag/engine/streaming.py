@@ -19,10 +19,11 @@ from unbag.engine.record import Record
 from unbag.engine.settings import INSTANCES_PER_BATCH, Settings
 from unbag.engine.step import Step
 from unbag.engine.trial import Trial, TrialResult
-from unbag.models import ModelBuilder, Standardize, get_model
+from unbag.models import ModelBuilder, Moments, Standardize, get_model, join_moments
 from unbag.randomness import derive_seed, numpy_generator
 from unbag.tables.parts import BagParts
 from unbag.tables.scan import make_bags_of
+from unbag.tables.sources import ahead
 
 __all__ = ["train_stream"]
 
@@ -113,12 +114,17 @@ class _Stream:
         self.learner.train(True)
         self.step.loss_sum.zero_()
         self.n_steps = 0
-        for part in numpy_generator(self.seed, "parts", epoch).permutation(self.numbers):
-            if part in self.parts.oversized:
-                self._large_step(int(part))
+        for part, bags in ahead(self._read(epoch)):
+            if bags is None:
+                self._large_step(part)
                 self.n_steps += 1
             else:
-                self._train_part(self.parts.bags(int(part)), (epoch, int(part)))
+                self._train_part(bags, (epoch, part))
+
+    def _read(self, epoch: int) -> Iterator[tuple[int, Bags | None]]:
+        """Parts in the order of an epoch, with their bags unless they outgrow memory."""
+        for part in numpy_generator(self.seed, "parts", epoch).permutation(self.numbers).tolist():
+            yield part, None if part in self.parts.oversized else self.parts.bags(part)
 
     def _train_part(self, bags: Bags, name: tuple[int, int]) -> None:
         self.step.X = torch.from_numpy(bags.X)
@@ -126,19 +132,23 @@ class _Stream:
         per_batch = min(wanted, bags.n_bags)
         seed = derive_seed(self.seed, *name)
         for positions in cut_batches(bags.n_bags, bags_per_batch=per_batch, seed=seed):
-            rows = torch.from_numpy(bags.rows_of(positions))
-            self.step(self._batch(bags.take(positions), rows))
+            self.step(self._batch(bags, positions))
             self.n_steps += 1
 
-    def _batch(self, bags: Bags, rows: Tensor) -> Batch:
+    def _batch(self, bags: Bags, positions: np.ndarray) -> Batch:
         def stacked(values: np.ndarray) -> Tensor:
-            tensor = torch.tensor(values, dtype=torch.float32)
+            tensor = torch.tensor(values[positions], dtype=torch.float32)
             return tensor.expand(self.n_trials, *tensor.shape)
 
         noise = None if bags.noise_variance is None else stacked(bags.noise_variance)
-        size = bags.equal_size
-        sizes = torch.from_numpy(bags.sizes) if size is None else size
-        return Batch(rows[None], stacked(bags.proportions), noise, sizes)
+        sizes = bags.sizes[positions]
+        equal = bool((sizes == sizes[0]).all())
+        return Batch(
+            torch.from_numpy(bags.rows_of(positions))[None],
+            stacked(bags.proportions),
+            noise,
+            int(sizes[0]) if equal else torch.from_numpy(sizes),
+        )
 
     def _large_step(self, part: int) -> None:
         """One exact step on bags of any size: logits first, then their gradient, chunk by chunk."""
@@ -146,7 +156,8 @@ class _Stream:
         order = np.argsort(codes, kind="stable")
         bags = _bags_without_features(self.parts, codes[order])
         given = logits.requires_grad_()
-        losses = self.step.losses(given[:, torch.from_numpy(order)], self._batch(bags, _NO_ROWS))
+        batch = self._batch(bags, np.arange(bags.n_bags))
+        losses = self.step.losses(given[:, torch.from_numpy(order)], batch)
         (slope,) = torch.autograd.grad(losses.sum(), given)
         totals = [torch.zeros_like(p) for p in self.learner.parameters]
         start = 0
@@ -173,9 +184,6 @@ class _Stream:
         return torch.from_numpy(X).expand(self.n_trials, *X.shape)
 
 
-_NO_ROWS = torch.empty(0, dtype=torch.long)
-
-
 def _bags_without_features(parts: BagParts, codes: np.ndarray) -> Bags:
     return make_bags_of(np.empty((len(codes), 0)), codes, parts.index)
 
@@ -184,10 +192,16 @@ def _standardise(models: Sequence[torch.nn.Module], parts: BagParts, numbers: li
     """Let the layers that need it see all training rows once."""
     layers = [[m for m in model.modules() if isinstance(m, Standardize)] for model in models]
     for same in zip(*layers, strict=True):
-        same[0].adapt(_tensors(parts, numbers))
+        # So few rows at a time that their memory is used again.
+        chunks = parts.rows(numbers, n_rows=8192)
+        same[0].set(join_moments(_moments(X) for X, _ in chunks))
         for layer in same[1:]:
             layer.load_state_dict(same[0].state_dict())
 
 
-def _tensors(parts: BagParts, numbers: list[int]) -> Iterator[Tensor]:
-    return (torch.from_numpy(X) for X, _ in parts.rows(numbers))
+def _moments(X: np.ndarray) -> Moments:
+    """`moments_of` in this thread alone: torch would wait for others at each of many small sums."""
+    mean = np.einsum("ij->j", X) / len(X)
+    centred = X - mean
+    spread = np.einsum("ij,ij->j", centred, centred)
+    return len(X), torch.from_numpy(mean), torch.from_numpy(spread)

@@ -108,6 +108,7 @@ def data_record(table: BagTable) -> dict[str, Any]:
                 *({"name": n, "use": "ignored"} for n in table.roles.ignored),
                 *({"name": c.name, "use": c.use} for c in table.encoder.columns),
             ],
+            "identifiers": [c.name for c in table.encoder.columns if c.kind == "identifier"],
             "features": len(table.encoder.features),
         }
     )

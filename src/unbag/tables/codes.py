@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 __all__ = [
     "Codebook",
     "IntegerCodes",
+    "RangeCodes",
     "TextCodes",
     "codebook_for",
     "grown",
@@ -117,6 +118,28 @@ class IntegerCodes:
             won = free & (self._keys[slots] == keys)
             self._codes[slots[won]] = codes[won]
             keys, codes, slots = keys[~won], codes[~won], (slots[~won] + 1) & self._last
+
+
+class RangeCodes:
+    """Codes of sorted integers, in a table with a place for every integer between the ends.
+
+    Examples
+    --------
+    >>> RangeCodes(pa.array([-3, -1, 4])).find(pa.array([4, -3, -2, 1 << 60]))
+    array([ 2,  0, -1, -1], dtype=int32)
+    """
+
+    def __init__(self, ids: pa.Array) -> None:
+        keys = ids.to_numpy()
+        self._low, self._width = keys[0], keys[-1] - keys[0] + 1
+        self._codes = np.full(self._width + 1, -1, dtype=np.int32)
+        self._codes[keys - self._low] = np.arange(len(keys))
+
+    def find(self, ids: pa.Array) -> Array:
+        """Codes of identifiers, -1 for unseen ones."""
+        # Without a sign, an integer below the range is one far above it.
+        places = (ids.to_numpy() - self._low).view(np.uint64)
+        return self._codes[np.minimum(places, np.uint64(self._width))]
 
 
 class TextCodes:

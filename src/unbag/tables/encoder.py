@@ -97,7 +97,7 @@ class Column:
             "date": "date: trend, season, weekday" + (", hour" if self.has_time else ""),
             "category": f"category of {len(self.values)} values",
             "hash": f"category of many values, hashed to {self.n_buckets}",
-            "identifier": "not used: every value is different",
+            "identifier": "not used: looks like an id, every value is different",
             "constant": "not used: always the same",
         }
         return words[self.kind] + ("; missing values marked" if self.missing and self.used else "")
@@ -112,7 +112,9 @@ class Column:
         absent = np.isnan(raw)
         if absent.any():
             raw = np.where(absent, self.mean, raw)
-        features[:, 0] = self._near((raw - self.mean) / self.scale, chunk)
+        standardised = raw - self.mean
+        standardised /= self.scale
+        features[:, 0] = self._near(standardised, chunk)
         if self.kind == "date":
             for position, wave in enumerate(self._cycles(raw), start=1):
                 features[:, position] = wave
@@ -187,6 +189,7 @@ class TableEncoder:
         *,
         columns: Sequence[str] | None = None,
         categories: Iterable[str] = (),
+        numbers: Iterable[str] = (),
         max_categories: int = MAX_CATEGORIES,
         n_buckets: int = N_BUCKETS,
     ) -> TableEncoder:
@@ -200,14 +203,16 @@ class TableEncoder:
             Those to use; None means all.
         categories : iterable of str
             Columns to be read as categories though they hold numbers.
+        numbers : iterable of str
+            Columns of whole numbers to be used though they look like ids.
         max_categories : int
             Most values that get a feature each.
         n_buckets : int
             Features of a column with more values than that.
         """
         source = open_table(table)
-        names, forced = list(columns or source.names), set(categories)
-        scans = [ColumnScan(name, name in forced) for name in names]
+        names = list(columns or source.names)
+        scans = [ColumnScan(name, name in set(categories), name in set(numbers)) for name in names]
         for chunk in source.chunks(names):
             for scan in scans:
                 scan.add(chunk)
@@ -242,12 +247,12 @@ class TableEncoder:
 
     def encode_chunk(self, chunk: Chunk) -> Array:
         """Features of a chunk, shape (n_rows, n_features)."""
-        features = np.empty((chunk.batch.num_rows, len(self.features)), dtype=np.float32)
+        features = np.empty((chunk.batch.num_rows, len(self.features)), dtype=np.float32, order="F")
         self.encode_into(features, chunk)
-        return features
+        return np.ascontiguousarray(features)
 
     def encode_into(self, features: Array, chunk: Chunk) -> None:
-        """Write the features of a chunk into an array of that shape."""
+        """Write the features of a chunk into an array of that shape, fastest in Fortran order."""
         require(chunk.batch.schema.names, self.names)
         start = 0
         for column in self.used:

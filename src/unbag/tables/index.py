@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from unbag.bags.bags import infer_task
 from unbag.bags.batch import Task
 from unbag.errors import TableError
-from unbag.tables.codes import Codebook, codebook_for, grown
+from unbag.tables.codes import Codebook, RangeCodes, codebook_for, grown
 from unbag.tables.parsing import as_numbers, as_text
 from unbag.tables.roles import Roles
 from unbag.tables.sources import Chunk, TableSource
@@ -83,7 +83,11 @@ class BagIndex:
         return found
 
     @cached_property
-    def _book(self) -> Codebook:
+    def _book(self) -> Codebook | RangeCodes:
+        if pa.types.is_integer(self.ids.type):
+            span = self.ids[-1].as_py() - self.ids[0].as_py()
+            if span < 16 * self.n_bags:
+                return RangeCodes(self.ids)
         book = codebook_for(self.ids.type)
         book.add(self.ids)  # sorted, so codes are positions
         return book
@@ -123,8 +127,9 @@ class BagTally:
         for name, numbers in values.items():
             self.low[name] = grown(self.low[name], n_bags, np.inf)
             self.high[name] = grown(self.high[name], n_bags, -np.inf)
-            np.minimum.at(self.low[name], codes, numbers)
-            np.maximum.at(self.high[name], codes, numbers)
+            new = np.flatnonzero(numbers != self.low[name][codes])
+            np.minimum.at(self.low[name], codes[new], numbers[new])
+            np.maximum.at(self.high[name], codes[new], numbers[new])
 
     def index(self, source: TableSource) -> BagIndex:
         """All bags seen; `source` is where an error looks for the row."""

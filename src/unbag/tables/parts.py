@@ -1,21 +1,22 @@
-"""Bags larger than memory: rows in any order are dealt to files that each hold whole bags."""
+"""Bags larger than memory: rows in any order are dealt to parts that each hold whole bags."""
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from unbag.bags import Bags
 from unbag.randomness import numpy_generator
 from unbag.tables.codes import runs, stable_order
 from unbag.tables.index import BagIndex
+from unbag.tables.rowfiles import RowFiles, Scratch
 from unbag.tables.scan import BagTable, make_bags_of
 
 __all__ = ["BagParts", "bag_sums", "plan_parts"]
@@ -96,70 +97,62 @@ class BagParts:
         self.n_features = len(table.encoder.features)
         self.parts: dict[str, list[int]] = {}
         self.oversized: set[int] = set()
-        self.part_of = np.full(self.index.n_bags, -1)
+        self.part_of = np.full(self.index.n_bags, -1, dtype=np.int32)
         self.rows_per_part = rows_per_part
         for name, positions in groups.items():
             self._add_group(name, positions, seed)
-        self._folder = tempfile.TemporaryDirectory(dir=folder, prefix="unbag-")
-        self._write()
+        sizes = np.bincount(self.part_of + 1, weights=self.index.sizes)[1:]  # the first: no part
+        self._files = RowFiles(sizes.astype(np.int64), self.n_features, folder)
+        try:
+            self._files.fill(self._dealt())
+        except BaseException:
+            self.close()
+            raise
 
     def _add_group(self, name: str, positions: Array, seed: int) -> None:
         plan = plan_parts(self.index, positions, rows_per_part=self.rows_per_part, seed=seed)
         first = sum(map(len, self.parts.values()))
-        self.part_of = np.where(plan.part_of >= 0, plan.part_of + first, self.part_of)
+        here = plan.part_of >= 0
+        self.part_of[here] = plan.part_of[here] + first
         self.parts[name] = list(range(first, first + plan.n_parts))
         if plan.oversized is not None:
             self.oversized.add(first + plan.oversized)
 
-    def _write(self) -> None:
-        """Append every row to the file of its part: its bag's position, then its features."""
-        rows = dealt = np.empty((0, 1 + self.n_features), dtype=np.int32)
+    def _dealt(self) -> Iterator[tuple[int, Array, Array]]:
+        """Features and bags of the rows of each part, chunk by chunk of the table."""
+        first, second = Scratch(), Scratch()
         for chunk in self.table.source.chunks(self.table.columns):
+            shape = chunk.batch.num_rows, self.n_features
+            columns, rows = first.array(*shape, order="F"), second.array(*shape)
+            self.table.encoder.encode_into(columns, chunk)
+            np.copyto(rows, columns)
             codes = self.index.codes(chunk, self.table.roles.bag)
-            if len(codes) > len(rows):  # memory is kept, because fresh pages cost more than copying
-                rows, dealt = np.empty((2, len(codes), rows.shape[1]), dtype=np.int32)
-            filled = rows[: len(codes)]
-            filled[:, 0] = codes
-            self.table.encoder.encode_into(filled[:, 1:].view(np.float32), chunk)
-            self._deal(filled, self.part_of[codes], dealt)
+            yield from self._sorted(rows, codes, first.array(*shape))
 
-    def _deal(self, rows: Array, parts: Array, dealt: Array) -> None:
-        wanted = np.flatnonzero(parts >= 0)
-        order = wanted[stable_order(parts[wanted])]
-        np.take(rows, order, axis=0, out=dealt[: len(order)], mode="clip")
+    def _sorted(self, X: Array, codes: Array, out: Array) -> Iterator[tuple[int, Array, Array]]:
+        parts = self.part_of[codes]
+        order = stable_order(parts + 1)
+        np.take(X, order, axis=0, out=out, mode="clip")
+        codes = codes[order]
         numbers, counts = runs(parts[order])
         stops = np.cumsum(counts)
         for number, start, stop in zip(numbers, stops - counts, stops, strict=True):
-            with self._path(number).open("ab") as file:
-                file.write(dealt[start:stop].data)
-
-    def _path(self, part: int) -> Path:
-        return Path(self._folder.name) / f"{part}.rows"
+            if number >= 0:
+                yield number, out[start:stop], codes[start:stop]
 
     def bags(self, part: int) -> Bags:
-        """Whole bags of a part, in memory; rows lie bag by bag."""
-        with self._path(part).open("rb") as file:
-            X, codes = self._read(file, -1)
-        order = stable_order(codes)
-        return make_bags_of(X.take(order, axis=0), codes[order], self.index)
+        """Whole bags of a part, in memory."""
+        [(X, codes)] = self._files.read(part)
+        return make_bags_of(X, codes, self.index)
 
     def rows(self, parts: Sequence[int], *, n_rows: int = 65_536) -> Iterator[tuple[Array, Array]]:
         """Features and bags of the rows of parts, some at a time, in the order they came."""
         for part in parts:
-            with self._path(part).open("rb") as file:
-                while len((read := self._read(file, n_rows))[1]):
-                    yield read
-
-    def _read(self, file: BinaryIO, n_rows: int) -> tuple[Array, Array]:
-        """Features and bags of the next rows, -1 for all of them."""
-        width = 1 + self.n_features
-        rows = np.fromfile(file, np.int32, count=n_rows * width if n_rows > 0 else -1)
-        rows = rows.reshape(-1, width)
-        return rows[:, 1:].view(np.float32), rows[:, 0]
+            yield from self._files.read(part, n_rows=n_rows)
 
     def close(self) -> None:
         """Remove the files."""
-        self._folder.cleanup()
+        self._files.close()
 
     def __enter__(self) -> BagParts:
         return self
@@ -185,6 +178,8 @@ def bag_sums(chunks: Iterator[tuple[Array, Array]], n_bags: int, n_features: int
     for X, codes in chunks:
         order = stable_order(codes)
         present, counts = runs(np.asarray(codes)[order])
-        starts = np.cumsum(counts) - counts
-        sums[present] += np.add.reduceat(X[order], starts, axis=0, dtype=float)
+        ends = np.concatenate([[0], np.cumsum(counts)])
+        # A sparse product adds up rows where they lie: four times faster than sorting them first.
+        shape = len(present), len(order)
+        sums[present] += csr_array((np.ones(len(order)), order, ends), shape=shape) @ X
     return sums

@@ -34,6 +34,8 @@ class Roles:
         Columns to leave out.
     categories : tuple of str
         Columns to be read as categories though they hold numbers.
+    numbers : tuple of str
+        Columns of whole numbers to learn from though no two are the same, as if they were ids.
 
     Examples
     --------
@@ -49,6 +51,7 @@ class Roles:
     keys: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if bool(self.proportions) == bool(self.counts):
@@ -81,7 +84,7 @@ class Roles:
         """Refuse names that no table has; `of_bags` are the columns of a separate bag table."""
         names = list(names)
         bag_columns = names if of_bags is None else list(of_bags)
-        require(names, [self.bag, *self.keys, *self.ignored, *self.categories])
+        require(names, [self.bag, *self.keys, *self.ignored, *self.categories, *self.numbers])
         require(bag_columns, self.of_bags)
 
     def to_dict(self) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def scan_table(
     roles.check(source.names, of_bags=None if bags is None else bags.names)
     names = _feature_names(source, roles, bags, encoder)
     tally = BagTally(roles, bags, text=_compare_as_text(source, bags))
-    scans = [ColumnScan(name, name in roles.categories) for name in names]
+    scans = [ColumnScan(name, name in roles.categories, name in roles.numbers) for name in names]
     own = [roles.bag] if bags else roles.of_bags
     for chunk in source.chunks([*own, *(names if encoder is None else [])]):
         tally.add(chunk)

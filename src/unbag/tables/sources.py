@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -18,11 +18,12 @@ import pyarrow.parquet as pq
 
 from unbag.errors import TableError
 
-__all__ = ["Chunk", "TableFiles", "TableInMemory", "TableSource", "open_table"]
+__all__ = ["Chunk", "TableFiles", "TableInMemory", "TableSource", "ahead", "open_table"]
 
 SUFFIXES = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 EXAMPLES = Path(__file__).parents[1] / "datasets" / "examples"
 CHUNK_ROWS = 262_144
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class TableFiles:
         for path in self.paths:
             read = _read_csv if _format_of(path) == "csv" else _read_parquet
             with _named(path, self.names):
-                yield from _ahead(read(path, self.names, wanted, self.chunk_rows))
+                yield from ahead(read(path, self.names, wanted, self.chunk_rows))
 
 
 def open_table(source: Any, *, chunk_rows: int = CHUNK_ROWS) -> TableSource:
@@ -220,7 +221,7 @@ def _read_csv(path: Path, names: list[str], columns: list[str], rows: int) -> It
 def _read_parquet(path: Path, names: list[str], columns: list[str], rows: int) -> Iterator[Chunk]:
     row = 1
     # One row group at a time, buffered: a reader of several keeps what it has read.
-    with pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
+    with pq.ParquetFile(path, buffer_size=1 << 16, pre_buffer=False) as file:
         for group in range(file.num_row_groups):
             options = {"row_groups": [group], "columns": columns, "use_threads": False}
             for batch in file.iter_batches(batch_size=rows, **options):
@@ -228,13 +229,19 @@ def _read_parquet(path: Path, names: list[str], columns: list[str], rows: int) -
                 row += batch.num_rows
 
 
-def _ahead(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-    """Read the next chunk while the last one is worked on."""
+def ahead(items: Iterator[Item]) -> Iterator[Item]:
+    """Make the next item, in a thread, while the last one is worked on.
+
+    Examples
+    --------
+    >>> list(ahead(iter("abc")))
+    ['a', 'b', 'c']
+    """
     with ThreadPoolExecutor(max_workers=1) as thread:
-        coming = thread.submit(next, chunks, None)
-        while (chunk := coming.result()) is not None:
-            coming = thread.submit(next, chunks, None)
-            yield chunk
+        coming = thread.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = thread.submit(next, items, None)
+            yield item
 
 
 @contextmanager
