@@ -15,6 +15,7 @@ INSTANCE_LOSSES = {
     "square": lambda f, y: (f - y) ** 2,
     "log": lambda f, y: -np.log(np.where(y == 1, f, 1 - f)),
     "zero_one": lambda f, y: (f > 0.5) != (y == 1),
+    "majority": lambda f, y: 4 * np.abs(f - y) ** 3 - 3 * np.abs(f - y) ** 4,
 }
 
 

@@ -94,6 +94,18 @@ def count_likelihood(scores, proportions, sizes, prior):
     return np.mean(values)
 
 
+def count_posterior(scores, proportions, sizes, prior):
+    """Average the loss of every labeling of a bag that has the bag's count."""
+    values = []
+    for bag, a, k in zip(split(scores, sizes), proportions, sizes, strict=True):
+        labelings = [y for y in map(np.array, product([0, 1], repeat=k)) if y.sum() == round(k * a)]
+        masses = np.array([np.prod(np.where(y == 1, bag, 1 - bag)) for y in labelings])
+        errors = np.abs(np.array(labelings) - bag)
+        losses = (4 * errors**3 - 3 * errors**4).mean(axis=1)
+        values.append(masses @ losses / masses.sum())
+    return np.mean(values)
+
+
 REFERENCES = {
     "ProportionSquare()": proportion_square,
     "ProportionLog()": proportion_log,
@@ -106,4 +118,5 @@ REFERENCES = {
     "EasyLog(prior='split')": lambda *data: easy_split(*data, log_loss),
     "Eprm()": eprm,
     "CountLikelihood(exact_up_to=1000)": count_likelihood,
+    "CountPosterior(votes=2)": count_posterior,
 }

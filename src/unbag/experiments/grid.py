@@ -78,7 +78,7 @@ class Grid:
     >>> [grid] = load_grids("mnist")
     >>> small = grid.restrict(models=["linear"], bag_sizes=[100], n_seeds=2)
     >>> sum(len(cell.learning_rates) * len(cell.seeds) for cell in small.cells())
-    82
+    92
     """
 
     name: str

@@ -6,6 +6,7 @@ from typing import Any
 
 from unbag.rules.base import InstanceLoss, Rule
 from unbag.rules.count_likelihood import CountLikelihood
+from unbag.rules.count_posterior import CountPosterior
 from unbag.rules.debiased_square import DebiasedSquare
 from unbag.rules.easy import EasyLog, EasySquare
 from unbag.rules.eprm import Eprm
@@ -14,6 +15,7 @@ from unbag.rules.proportion_matching import ProportionLog, ProportionSquare
 __all__ = [
     "RULES",
     "CountLikelihood",
+    "CountPosterior",
     "DebiasedSquare",
     "EasyLog",
     "EasySquare",
@@ -35,6 +37,7 @@ RULES: dict[str, type[Rule]] = {
         EasySquare,
         EasyLog,
         CountLikelihood,
+        CountPosterior,
     )
 }
 

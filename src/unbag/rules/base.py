@@ -11,7 +11,7 @@ from unbag.bags.batch import BagBatch, Task
 
 __all__ = ["InstanceLoss", "Rule"]
 
-InstanceLoss = Literal["square", "log", "zero_one"]
+InstanceLoss = Literal["square", "log", "zero_one", "majority"]
 
 
 class Rule(ABC):
@@ -32,6 +32,8 @@ class Rule(ABC):
     """Tasks the mathematics allows."""
     differentiable: ClassVar[bool] = True
     """Whether gradients mean anything."""
+    semi_gradient: ClassVar[bool] = False
+    """Whether a part of the loss is held constant, so that steps do not follow its own gradient."""
 
     @classmethod
     def variants(cls) -> tuple[Rule, ...]:

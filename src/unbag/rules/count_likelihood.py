@@ -13,7 +13,7 @@ from torch.nn.functional import logsigmoid, softplus
 from unbag.bags.batch import BagBatch
 from unbag.rules.base import InstanceLoss, Rule
 
-__all__ = ["CountLikelihood"]
+__all__ = ["CountLikelihood", "own_logits"]
 
 
 @dataclass(frozen=True)
@@ -63,17 +63,17 @@ class CountLikelihood(Rule):
 
     def loss(self, logits: Tensor, batch: BagBatch) -> Tensor:
         """Compute the mean negative log likelihood, in double precision throughout."""
-        outputs = batch.outputs(logits).double()
-        if batch.task == "multiclass":
-            outputs = _class_against_rest(outputs)
-        counts = (batch.bag_sizes * batch.targets).double()
-        if batch.noise_variance is not None:
-            minus_log = _noisy_gaussian(outputs, counts, batch)
-        else:
-            minus_log = -self._log_probability(outputs, counts.round(), batch)
+        minus_log = self.of_each_bag(own_logits(logits, batch), batch)
         if batch.task == "multiclass" and batch.targets.shape[-1] == 2:
             minus_log = minus_log / 2  # both classes tell the same count
         return batch.average(minus_log).to(logits.dtype)
+
+    def of_each_bag(self, outputs: Tensor, batch: BagBatch) -> Tensor:
+        """Minus log likelihood of each bag's count of each output, given `own_logits`."""
+        counts = (batch.bag_sizes * batch.targets).double()
+        if batch.noise_variance is not None:
+            return _noisy_gaussian(outputs, counts, batch)
+        return -self._log_probability(outputs, counts.round(), batch)
 
     def _log_probability(self, outputs: Tensor, counts: Tensor, batch: BagBatch) -> Tensor:
         sizes = batch.bag_sizes.double()
@@ -87,6 +87,12 @@ class CountLikelihood(Rule):
         tilt = _tilt_to_mean(outputs.detach(), safe, batch, n_steps=6 if exact else 16)
         law = _exact_log_mass if exact else _gaussian_log_mass
         return torch.where(inside, law(outputs, safe, tilt, batch), extreme)
+
+
+def own_logits(logits: Tensor, batch: BagBatch) -> Tensor:
+    """Logit of each output's own probability, with an output axis and in double precision."""
+    outputs = batch.outputs(logits).double()
+    return _class_against_rest(outputs) if batch.task == "multiclass" else outputs
 
 
 def _class_against_rest(outputs: Tensor) -> Tensor:
