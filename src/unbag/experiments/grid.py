@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import resources
-from typing import Any
+from typing import Any, Literal
 
 from unbag.experiments.spec import RIDGE, RIDGE_POINTS, TrialSpec
 from unbag.models import MODELS
@@ -33,6 +33,8 @@ class RuleEntry:
         By bag size; others get as many bags as make `instances_per_batch`.
     redraw : bool
         Whether each epoch cuts the bags into batches anew; the paper keeps them.
+    schedule : {"constant", "cosine"}
+        Learning rate over the epochs; the paper's is constant.
     models : tuple of str
         Models it serves; empty for all.
     published : bool
@@ -44,6 +46,7 @@ class RuleEntry:
     options: Mapping[str, Any] = field(default_factory=dict)
     bags_per_batch: Mapping[str, int] = field(default_factory=dict)
     redraw: bool = False
+    schedule: Literal["constant", "cosine"] = "constant"
     models: tuple[str, ...] = ()
     published: bool = False
 
@@ -122,6 +125,7 @@ class Grid:
             epochs=self.epochs if trained else RIDGE_POINTS,
             measures=self.measures,
             redraw=rule.redraw,
+            schedule=rule.schedule,
         )
         rates: tuple[float | None, ...] = self.learning_rates if trained else (None,)
         return Cell(dataset, model, bag_size, rule, spec, rates, self.seeds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from unbag.rules import Rule
@@ -20,6 +20,7 @@ RIDGE_POINTS = 61
 
 # Raised when the meaning of a stored number changes, so that old rows are not taken for new ones.
 VERSION = 1
+_ADDED_LATER = {"redraw": False, "schedule": "constant"}
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class TrialSpec:
         Which monitors are recorded: "errors", or "estimates" for Figure 2.
     redraw : bool
         Whether each epoch cuts the bags into batches anew.
+    schedule : str
+        Learning rate over the epochs, as in the engine's `Settings`.
 
     Examples
     --------
@@ -64,12 +67,14 @@ class TrialSpec:
     measures: str = "errors"
     version: int = VERSION
     redraw: bool = False
+    schedule: Literal["constant", "cosine"] = "constant"
 
     def to_json(self) -> str:
         """The spec as JSON with sorted keys; what was added later is left out where it is off."""
         entries = asdict(self)
-        if not self.redraw:
-            del entries["redraw"]
+        for name, off in _ADDED_LATER.items():
+            if entries[name] == off:
+                del entries[name]
         return json.dumps(entries, sort_keys=True)
 
     @classmethod

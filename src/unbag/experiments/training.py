@@ -70,6 +70,7 @@ class Trainer:
             max_epochs=epochs,
             bags_per_batch=first.bags_per_batch or bags[0].n_bags,
             redraw=first.redraw,
+            schedule=first.schedule,
             device=self.device,
             **self.settings,
         )
