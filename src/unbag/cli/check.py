@@ -45,17 +45,7 @@ def check(
 
       unbag check visits.csv --bag clinic --count cases --strict --json
     """
-    roles = opt.roles_of(
-        bag,
-        proportion,
-        count,
-        size,
-        noise,
-        key=key,
-        ignore=ignore,
-        category=category,
-        number=number,
-    )
+    roles = opt.roles_of(bag, proportion, count, size, noise, key, ignore, category, number)
     words = opt.console(as_json)
     found = scan_table(table, roles, bag_table=bags_table)
     data = data_record(found)

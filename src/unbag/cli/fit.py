@@ -72,17 +72,7 @@ def fit(
 
       unbag fit people.csv --bags-table precincts.csv --bag precinct --proportion share -o model/
     """
-    roles = opt.roles_of(
-        bag,
-        proportion,
-        count,
-        size,
-        noise,
-        key=key,
-        ignore=ignore,
-        category=category,
-        number=number,
-    )
+    roles = opt.roles_of(bag, proportion, count, size, noise, key, ignore, category, number)
     options = FitOptions(
         models=checked_models(model),
         epochs=epochs,

@@ -83,7 +83,6 @@ def roles_of(
     count: list[str] | None,
     size: str | None,
     noise: str | None,
-    *,
     key: list[str] | None = None,
     ignore: list[str] | None = None,
     category: list[str] | None = None,
