@@ -63,7 +63,12 @@ class Stack:
         return GraphedStep(step) if X.device.type == "cuda" else step
 
     def _step_options(self) -> dict[str, Any]:
-        return {"task": self.data[0].bags.task, "precision": self.settings.precision}
+        alone = len(self.trials) == 1  # stacks come in many shapes, each to be compiled anew
+        return {
+            "task": self.data[0].bags.task,
+            "precision": self.settings.precision,
+            "compile": self.settings.compile and alone,
+        }
 
     def _measure(self, monitors: Sequence[Monitor]) -> dict[str, Tensor]:
         with autocast(self.device, self.settings.precision):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from itertools import groupby
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 from unbag.bags import Task
 from unbag.engine.adam import StackedAdam
 from unbag.engine.batches import Batch, as_inputs
+from unbag.engine.fused import fused_step
 from unbag.engine.learner import Learner
 from unbag.engine.settings import Precision
 from unbag.engine.trial import Trial
@@ -50,10 +52,11 @@ class Step:
         *,
         task: Task,
         precision: Precision = "float32",
+        compile: bool = False,
     ) -> None:
         self.learner, self.optimizer, self.X, self.prior = learner, optimizer, X, prior
         self.task: Task = task
-        self.precision = precision
+        self.precision, self.compile = precision, compile
         self.runs = rule_slices(trials)
         n_outputs = 1 if prior.ndim == 1 else prior.shape[1]
         self.states = [self._fresh_state(trials, n_outputs) for _ in self.runs]
@@ -93,7 +96,8 @@ class Step:
         for number, (rule, trials) in enumerate(self.runs):
             state = self.states[number][trials]
             bags = batch.bags(trials, self.prior, self.task)
-            loss, new_state = rule.step(logits[trials], bags, state)
+            call = partial(fused_step, rule) if self.compile else rule.step
+            loss, new_state = call(logits[trials], bags, state)
             if new_state is not state and new_state is not None:
                 state.copy_(new_state)
             parts.append(loss)
@@ -119,25 +123,30 @@ class GraphedStep:
         return self.step.loss_sum
 
     def __call__(self, batch: Batch) -> None:
-        """Replay the captured step; the first few calls run eagerly, as capture requires."""
-        if self.eager_calls < self.warm_up:
-            self.eager_calls += 1
-            side = torch.cuda.Stream()
-            side.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(side):
-                self.step(batch)
-            torch.cuda.current_stream().wait_stream(side)
+        """Replay the captured step; a batch of a new shape is run eagerly, then captured."""
+        if batch.key not in self.graphs:
+            self._run_eagerly(batch)
+            if self.eager_calls >= self.warm_up:
+                self._capture(batch)
             return
-        graph, static = self.graphs.get(batch.key) or self._capture(batch)
+        graph, static = self.graphs[batch.key]
         for held, given in zip(static.tensors, batch.tensors, strict=True):
             held.copy_(given)
         graph.replay()
 
-    def _capture(self, batch: Batch) -> tuple[torch.cuda.CUDAGraph, Batch]:
+    def _run_eagerly(self, batch: Batch) -> None:
+        """On a side stream, as capture requires; whatever there is to compile is compiled here."""
+        self.eager_calls += 1
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            self.step(batch)
+        torch.cuda.current_stream().wait_stream(side)
+
+    def _capture(self, batch: Batch) -> None:
         noise = None if batch.noise_variance is None else batch.noise_variance.clone()
         static = Batch(batch.rows.clone(), batch.proportions.clone(), noise, batch.sizes)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             self.step(static)
         self.graphs[batch.key] = (graph, static)
-        return graph, static

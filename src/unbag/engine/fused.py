@@ -1,0 +1,43 @@
+"""A rule's step as one compiled function; uncompiled it is dozens of kernels of a few microseconds.
+
+It is traced by its operations, which do not depend on values, and not by its Python code: rules
+share that code, and the compiler would give up on a function with so many forms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import torch
+from torch import Tensor
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from unbag.bags import BagBatch, Task
+from unbag.rules import Rule
+
+__all__ = ["fused_step"]
+
+StepResult = tuple[Tensor, Tensor | None]
+
+
+def fused_step(rule: Rule, logits: Tensor, batch: BagBatch, state: Tensor) -> StepResult:
+    """``rule.step(logits, batch, state)``, compiled where bags are equal and exact."""
+    if not isinstance(batch.sizes, int) or batch.noise_variance is not None:
+        return rule.step(logits, batch, state)
+    assert batch.prior is not None
+    tensors = (logits, batch.proportions, batch.prior, state)
+    shapes = tuple(tuple(tensor.shape) for tensor in tensors)
+    return _compiled(rule, batch.sizes, batch.task, logits.device, shapes)(*tensors)
+
+
+@cache
+def _compiled(
+    rule: Rule, size: int, task: Task, device: torch.device, shapes: tuple[tuple[int, ...], ...]
+) -> Callable[..., StepResult]:
+    def step(logits: Tensor, proportions: Tensor, prior: Tensor, state: Tensor) -> StepResult:
+        return rule.step(logits, BagBatch(proportions, size, None, prior, task), state)
+
+    logits, *others = (torch.zeros(shape, device=device) for shape in shapes)
+    traced = make_fx(step)(logits.requires_grad_(), *others)
+    return torch.compile(traced, dynamic=False)
