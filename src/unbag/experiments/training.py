@@ -41,7 +41,7 @@ class Trainer:
         self.data, self.device, self.settings = data, device, settings
         self._inputs: dict[tuple[str, str], torch.Tensor] = {}
         self._kept_monitors: dict[tuple[str, int, str], list[Monitor]] = {}
-        self._probabilities: dict[TrialSpec, Array] = {}
+        self._taught_bags: dict[TrialSpec, Bags] = {}  # by teacher
 
     def __call__(
         self, stack: list[TrialSpec], on_epoch: Callable[[], None] = lambda: None
@@ -83,14 +83,14 @@ class Trainer:
 
     def _ask_teachers(self, stack: list[TrialSpec], on_epoch: Callable[[], None]) -> bool:
         """Train the teachers that were not asked yet; False if the user interrupted that."""
-        new = [teacher for teacher in teachers_of(stack) if teacher not in self._probabilities]
+        new = [teacher for teacher in teachers_of(stack) if teacher not in self._taught_bags]
         if not new:
             return True
         monitors = _announced(self._monitors(new[0])[:1], on_epoch)
         results = self._train(new, monitors, epochs=new[0].epochs)
         for teacher, result in results.items():
-            logits = logits_on(result.model, self._on_device(teacher.dataset, "train"))
-            self._probabilities[teacher] = logits.squeeze(-1).sigmoid().cpu().numpy()
+            X = self._on_device(teacher.dataset, "train")
+            self._taught_bags[teacher] = _bags_of_one(X, logits_on(result.model, X))
         return len(results) == len(new)
 
     def _blind_error(self, spec: TrialSpec, result: TrialResult) -> Array:
@@ -119,9 +119,9 @@ class Trainer:
 
     def _bags(self, spec: TrialSpec) -> Bags:
         """The trial's bags; all trials share one copy of the instances, on the device."""
-        X = self._on_device(spec.dataset, "train")
         if spec.taught_by is not None:
-            return _bags_of_one(X, self._probabilities[spec.taught_by])
+            return self._taught_bags[spec.taught_by]
+        X = self._on_device(spec.dataset, "train")
         y = self.data[spec.dataset].y_train
         return make_bags(X, y, bag_size=spec.bag_size, seed=spec.seed)
 
@@ -156,9 +156,11 @@ def _announced(monitors: list[Monitor], on_epoch: Callable[[], None]) -> list[Mo
     return [replace(first, measure=measure), *others]
 
 
-def _bags_of_one(X: torch.Tensor, probabilities: Array) -> Bags:
-    rows = np.arange(len(probabilities))
-    return Bags(X, rows, np.ones_like(rows), probabilities, list(rows))
+def _bags_of_one(X: torch.Tensor, logits: torch.Tensor) -> Bags:
+    """Each instance by itself, its proportion the probability that a net gives it."""
+    rows = np.arange(len(X))
+    proportions = logits.squeeze(-1).sigmoid().cpu().numpy()
+    return Bags(X, rows, np.ones_like(rows), proportions, list(rows))
 
 
 def _flat(images: Array) -> Array:
