@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 from small_files import write_mnist
-from small_grid import small_data, small_grid
+from small_grid import small_data, small_grid, taught_rule
 from typer.testing import CliRunner
 
 from unbag import BagRidgeClassifier
@@ -26,7 +26,8 @@ def executor(request):
 def rows_of(path, executor):
     """Arrays of every trial, by its key."""
     with Store(path) as store:
-        grid = small_grid(stacks={"cpu": {"linear": 6}})
+        rules = (*small_grid().rules, taught_rule())
+        grid = small_grid(rules=rules, stacks={"cpu": {"linear": 6}})
         # Its stacks are known in advance, so that even rounding is the same.
         runner = Runner([grid], store, small_data(), protocol="paper", executor=executor)
         assert runner.run() == "finished"

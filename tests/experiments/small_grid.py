@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from unbag.datasets import load_problem
-from unbag.experiments.grid import Grid, RuleEntry
+from unbag.experiments.grid import Grid, RuleEntry, Teacher
 
 
 def small_grid(**changes):
@@ -24,6 +24,12 @@ def small_grid(**changes):
         stacks={"cpu": {"linear": 10}},
     )
     return replace(grid, **changes)
+
+
+def taught_rule():
+    """A column whose trials are taught by a net with a hidden layer."""
+    pairwise = RuleEntry("pairwise", "debiased_square", {"debias": "pairwise"})
+    return RuleEntry("distilled", "proportion_square", teacher=Teacher("mlp100", pairwise, 0.01))
 
 
 def small_data():

@@ -1,7 +1,10 @@
 """Declared grids say what the paper's experiments are, and can be cut down."""
 
 import json
+import sqlite3
+from contextlib import closing
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 from handmade import spec
@@ -33,7 +36,7 @@ def test_a_table_holds_the_paper_s_75_cells_and_ours(name):
     ]
     assert len(published) == 75
     assert None not in published
-    assert len(cells) == 5 * 3 * 7 + 3 * 3 + 3 + 3
+    assert len(cells) == 5 * 3 * 7 + 3 * 3 + 3 + 3 + 3
     assert (len(grid.learning_rates), len(grid.seeds), grid.epochs) == (5, 10, 100)
 
 
@@ -95,5 +98,13 @@ def test_the_key_depends_on_every_field(name):
 
 
 def test_what_was_added_later_leaves_old_keys_alone():
-    assert not {"redraw", "schedule"} & json.loads(spec().to_json()).keys()
+    assert not {"redraw", "schedule", "teacher"} & json.loads(spec().to_json()).keys()
     assert spec().key == "0d53583e7357adb1f2d44f578017eedb"
+
+
+def test_committed_rows_are_found_under_their_keys():
+    path = Path(__file__).parents[2] / "results" / "rows.sqlite"
+    with closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as database:
+        stored = database.execute("SELECT key, spec FROM rows").fetchall()
+    assert stored
+    assert [TrialSpec.from_json(text).key for _, text in stored] == [key for key, _ in stored]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
-from unbag.experiments.spec import RIDGE, TrialSpec
+from unbag.experiments.spec import RIDGE, TrialSpec, teachers_of
 from unbag.experiments.store import Row
 
 __all__ = ["Costs", "Workload"]
@@ -53,8 +53,9 @@ class Costs:
     def learn(self, rows: Iterable[Row]) -> None:
         """Take over what the latest of these rows took."""
         for row in rows:
-            known_data = row.spec.dataset in self.workloads and row.spec.rule != RIDGE
-            if known_data and row.outcome.get("device") == self.device_name:
+            known_data = row.spec.dataset in self.workloads
+            alone = row.spec.rule != RIDGE and not row.spec.teacher  # nothing else took its time
+            if known_data and alone and row.outcome.get("device") == self.device_name:
                 seconds = row.outcome["seconds"] / self._steps(row.spec)
                 for alike in _alike(row.spec):
                     known = self._measured.setdefault(alike, [])
@@ -62,14 +63,17 @@ class Costs:
                     del known[:-_REMEMBERED]
 
     def trial(self, spec: TrialSpec) -> float:
-        """Seconds a trial adds to a stack."""
+        """Seconds a trial adds to a stack, without its teacher."""
         if spec.rule == RIDGE:
             return _CLOSED_FORM
         return self._steps(spec) * self._per_step(spec)
 
     def stack(self, specs: list[TrialSpec]) -> float:
-        """Seconds a stack takes."""
-        least = max((self._steps(s) * _LEAST_STEP[self.kind] for s in specs), default=0.0)
+        """Seconds a stack takes, after its teachers, each of whom is trained once."""
+        return sum(self._at_once(part) for part in (teachers_of(specs), specs) if part)
+
+    def _at_once(self, specs: list[TrialSpec]) -> float:
+        least = max(self._steps(s) * _LEAST_STEP[self.kind] for s in specs)
         return _START[self.kind] + max(least, sum(self.trial(s) for s in specs))
 
     def _per_step(self, spec: TrialSpec) -> float:

@@ -13,7 +13,7 @@ from unbag.experiments.spec import RIDGE, RIDGE_POINTS, TrialSpec
 from unbag.models import MODELS
 from unbag.rules import RULES
 
-__all__ = ["GRIDS", "Cell", "Grid", "RuleEntry", "load_grids"]
+__all__ = ["GRIDS", "Cell", "Grid", "RuleEntry", "Teacher", "load_grids"]
 
 GRIDS = ("mnist", "cifar", "figure1", "figure2", "figure3")
 
@@ -39,6 +39,8 @@ class RuleEntry:
         Models it serves; empty for all.
     published : bool
         Whether the paper has a number for it.
+    teacher : Teacher, optional
+        Who turns the bags into probabilities for this rule to learn from, one for each instance.
     """
 
     label: str
@@ -49,10 +51,23 @@ class RuleEntry:
     schedule: Literal["constant", "cosine"] = "constant"
     models: tuple[str, ...] = ()
     published: bool = False
+    teacher: Teacher | None = None
 
     def __post_init__(self) -> None:
         if self.name not in RULES and self.name != RIDGE:
             raise ValueError(f"rules: name must be one of {sorted(RULES)}, got {self.name!r}.")
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """A net trained from the same bags: a model, the column it is trained as, a learning rate."""
+
+    model: str
+    rule: RuleEntry
+    learning_rate: float
+
+    def __post_init__(self) -> None:
+        _check_known("teacher: model", [self.model], MODELS)
 
 
 @dataclass(frozen=True)
@@ -81,7 +96,7 @@ class Grid:
     >>> [grid] = load_grids("mnist")
     >>> small = grid.restrict(models=["linear"], bag_sizes=[100], n_seeds=2)
     >>> sum(len(cell.learning_rates) * len(cell.seeds) for cell in small.cells())
-    92
+    102
     """
 
     name: str
@@ -126,14 +141,22 @@ class Grid:
             measures=self.measures,
             redraw=rule.redraw,
             schedule=rule.schedule,
+            teacher=self._teacher(dataset, bag_size, rule.teacher),
         )
         rates: tuple[float | None, ...] = self.learning_rates if trained else (None,)
         return Cell(dataset, model, bag_size, rule, spec, rates, self.seeds)
 
+    def _teacher(self, dataset: str, bag_size: int, teacher: Teacher | None) -> str:
+        if teacher is None:
+            return ""
+        cell = self._cell(dataset, teacher.model, bag_size, teacher.rule)
+        return replace(cell.spec, learning_rate=teacher.learning_rate).as_teacher()
+
     def _bags_per_batch(self, rule: RuleEntry, bag_size: int) -> int:
         if self.full_batch:
             return 0
-        default = max(1, self.instances_per_batch // bag_size)
+        n_instances = 1 if rule.teacher else bag_size
+        default = max(1, self.instances_per_batch // n_instances)
         return rule.bags_per_batch.get(str(bag_size), default)
 
     def stack_size(self, model: str, device: str) -> int:
@@ -184,8 +207,24 @@ def _text(name: str) -> str:
 
 
 def _grid(name: str, declared: dict[str, Any]) -> Grid:
-    rules = tuple(RuleEntry(**_tuples(rule)) for rule in declared.pop("rules"))
+    columns = declared.pop("rules")
+    rules = tuple(_rule(column, columns) for column in columns)
     return Grid(name=name, rules=rules, **_tuples(declared))
+
+
+def _rule(column: dict[str, Any], columns: list[dict[str, Any]]) -> RuleEntry:
+    entries = _tuples(column)
+    if "teacher" in entries:
+        entries["teacher"] = _teacher(entries["teacher"], columns)
+    return RuleEntry(**entries)
+
+
+def _teacher(entries: dict[str, Any], columns: list[dict[str, Any]]) -> Teacher:
+    """A teacher names another column: a net that is trained, and from the bags themselves."""
+    able = {c["label"]: c for c in columns if c["name"] != RIDGE and "teacher" not in c}
+    label = entries["rule"]
+    _check_known("teacher: rule", [label], able)
+    return Teacher(**entries | {"rule": _rule(able[label], columns)})
 
 
 def _tuples(table: dict[str, Any]) -> dict[str, Any]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from unbag.rules import Rule
 
-__all__ = ["RIDGE", "RIDGE_POINTS", "TrialSpec"]
+__all__ = ["RIDGE", "RIDGE_POINTS", "TrialSpec", "teachers_of"]
 
 RIDGE = "ridge"
 """The rule that is solved in closed form rather than trained."""
@@ -20,7 +21,8 @@ RIDGE_POINTS = 61
 
 # Raised when the meaning of a stored number changes, so that old rows are not taken for new ones.
 VERSION = 1
-_ADDED_LATER = {"redraw": False, "schedule": "constant"}
+_ADDED_LATER = {"redraw": False, "schedule": "constant", "teacher": ""}
+_SHARED_WITH_TEACHER = ("dataset", "data", "bag_size", "seed", "epochs", "measures", "version")
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,9 @@ class TrialSpec:
         Whether each epoch cuts the bags into batches anew.
     schedule : str
         Learning rate over the epochs, as in the engine's `Settings`.
+    teacher : str
+        What `as_teacher` of another trial gives, or empty. That trial learns from the bags, this
+        one from bags of one instance, whose proportions are its teacher's probabilities.
 
     Examples
     --------
@@ -68,6 +73,7 @@ class TrialSpec:
     version: int = VERSION
     redraw: bool = False
     schedule: Literal["constant", "cosine"] = "constant"
+    teacher: str = ""
 
     def to_json(self) -> str:
         """The spec as JSON with sorted keys; what was added later is left out where it is off."""
@@ -98,9 +104,37 @@ class TrialSpec:
         rule = RIDGE if self.rule == RIDGE else ""
         return replace(self, learning_rate=None, seed=0, rule=rule, options="{}")
 
+    def as_teacher(self) -> str:
+        """The spec as JSON without what a teacher and a trial that it teaches share."""
+        entries = json.loads(self.to_json())
+        own = {name: entries[name] for name in entries if name not in _SHARED_WITH_TEACHER}
+        return json.dumps(own, sort_keys=True)
+
+    @property
+    def taught_by(self) -> TrialSpec | None:
+        """The trial whose probabilities this one learns from, if it has a teacher.
+
+        Examples
+        --------
+        >>> teacher = TrialSpec("mnist", "0f", "mlp100", "easy_log", 100, 10, 0.001, 7, epochs=9)
+        >>> taught = replace(teacher, model="linear", teacher=teacher.as_teacher())
+        >>> taught.taught_by == teacher
+        True
+        """
+        if not self.teacher:
+            return None
+        shared = {name: getattr(self, name) for name in _SHARED_WITH_TEACHER}
+        return TrialSpec(**shared, **json.loads(self.teacher))
+
     def make_rule(self) -> Rule:
         """The rule with its options."""
         from unbag.rules import get_rule  # rows are read without torch
 
         options: dict[str, Any] = json.loads(self.options)
         return get_rule(self.rule, **options)
+
+
+def teachers_of(trials: Iterable[TrialSpec]) -> list[TrialSpec]:
+    """The teachers of these trials, each of them once."""
+    every = (trial.taught_by for trial in trials)
+    return list(dict.fromkeys(teacher for teacher in every if teacher is not None))

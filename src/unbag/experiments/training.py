@@ -14,10 +14,10 @@ from unbag.datasets import Labelled
 from unbag.engine import Monitor, Settings, Trial, TrialResult, train
 from unbag.experiments.blind import BLIND_ERROR, blind_error, hard_predictions
 from unbag.experiments.estimates import SNAPSHOT_EPOCH, TestBags
-from unbag.experiments.measures import error_monitors
+from unbag.experiments.measures import error_monitors, logits_on
 from unbag.experiments.packing import Array
 from unbag.experiments.ridge import ridge_path
-from unbag.experiments.spec import RIDGE, TrialSpec
+from unbag.experiments.spec import RIDGE, TrialSpec, teachers_of
 
 __all__ = ["Trainer"]
 
@@ -25,7 +25,7 @@ Arrays = dict[str, Array]
 
 
 class Trainer:
-    """Turns the specs of a stack into arrays; keeps the data on the device between stacks.
+    """Turns the specs of a stack into arrays; keeps data on the device, and what teachers said.
 
     Parameters
     ----------
@@ -41,6 +41,7 @@ class Trainer:
         self.data, self.device, self.settings = data, device, settings
         self._inputs: dict[tuple[str, str], torch.Tensor] = {}
         self._kept_monitors: dict[tuple[str, int, str], list[Monitor]] = {}
+        self._taught_bags: dict[TrialSpec, Bags] = {}  # by teacher
 
     def __call__(
         self, stack: list[TrialSpec], on_epoch: Callable[[], None] = lambda: None
@@ -51,6 +52,8 @@ class Trainer:
         """
         if stack[0].rule == RIDGE:
             return {spec: self._solve(spec) for spec in stack}
+        if not self._ask_teachers(stack, on_epoch):
+            return {}
         monitors = _announced(self._monitors(stack[0]), on_epoch)
         results = self._train(stack, monitors, epochs=stack[0].epochs)
         found = {spec: dict(result.history) for spec, result in results.items()}
@@ -78,6 +81,18 @@ class Trainer:
         results = train(list(trials), bags, model=first.model, monitors=monitors, settings=settings)
         return {trials[r.trial]: r for r in results if r.stopped != "interrupted"}
 
+    def _ask_teachers(self, stack: list[TrialSpec], on_epoch: Callable[[], None]) -> bool:
+        """Train the teachers that were not asked yet; False if the user interrupted that."""
+        new = [teacher for teacher in teachers_of(stack) if teacher not in self._taught_bags]
+        if not new:
+            return True
+        monitors = _announced(self._monitors(new[0])[:1], on_epoch)
+        results = self._train(new, monitors, epochs=new[0].epochs)
+        for teacher, result in results.items():
+            X = self._on_device(teacher.dataset, "train")
+            self._taught_bags[teacher] = _bags_of_one(X, logits_on(result.model, X))
+        return len(results) == len(new)
+
     def _blind_error(self, spec: TrialSpec, result: TrialResult) -> Array:
         """The trained net's error as bags of test instances show it, beside the truth."""
         data = self.data[spec.dataset]
@@ -104,6 +119,8 @@ class Trainer:
 
     def _bags(self, spec: TrialSpec) -> Bags:
         """The trial's bags; all trials share one copy of the instances, on the device."""
+        if spec.taught_by is not None:
+            return self._taught_bags[spec.taught_by]
         X = self._on_device(spec.dataset, "train")
         y = self.data[spec.dataset].y_train
         return make_bags(X, y, bag_size=spec.bag_size, seed=spec.seed)
@@ -137,6 +154,13 @@ def _announced(monitors: list[Monitor], on_epoch: Callable[[], None]) -> list[Mo
         return first.measure(logits)
 
     return [replace(first, measure=measure), *others]
+
+
+def _bags_of_one(X: torch.Tensor, logits: torch.Tensor) -> Bags:
+    """Each instance by itself, its proportion the probability that a net gives it."""
+    rows = np.arange(len(X))
+    proportions = logits.squeeze(-1).sigmoid().cpu().numpy()
+    return Bags(X, rows, np.ones_like(rows), proportions, list(rows))
 
 
 def _flat(images: Array) -> Array:
