@@ -218,7 +218,7 @@ def fit_models(table, clock, arguments, folder):
             "net, one epoch",
             lambda: train_stream([Trial()], parts, groups=["all"], settings=settings),
         )
-        with mock.patch("unbag.engine.step.Step.__call__", return_value=None):
+        with mock.patch("unbag.engine.step.Step.__call__", lambda step, batch: None):
             clock.run(
                 "epoch without steps",
                 lambda: train_stream([Trial()], parts, groups=["all"], settings=settings),
