@@ -201,8 +201,8 @@ def _standardise(models: Sequence[torch.nn.Module], parts: BagParts, numbers: li
 
 
 def _moments_of_part(parts: BagParts, part: int) -> Moments:
-    # So few rows at a time that their memory is used again.
-    return join_moments(_moments(X) for X, _ in parts.rows([part], n_rows=8192))
+    # So few rows at a time that they stay in the cache.
+    return join_moments(_moments(X) for X, _ in parts.rows([part], n_rows=32_768))
 
 
 def _moments(X: np.ndarray) -> Moments:

@@ -123,7 +123,8 @@ class BagParts:
         """Features and bags of the rows of each part, chunk by chunk of the table."""
         rows = Scratch()
         in_turn = cycle([Scratch(), Scratch()])  # one is written while the other is filled
-        for chunk, scratch in zip(self.table.source.chunks(self.table.columns), in_turn):
+        chunks = self.table.source.chunks(self.table.columns)
+        for chunk, scratch in zip(chunks, in_turn, strict=False):
             shape = chunk.batch.num_rows, self.n_features
             columns, X = scratch.array(*shape, order="F"), rows.array(*shape)
             self.table.encoder.encode_into(columns, chunk)
