@@ -148,18 +148,18 @@ def small_cnn(input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
     )
 
 
-def large_cnn(input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
+def large_cnn(input_shape: tuple[int, ...], n_outputs: int, *, padding: int = 1) -> nn.Module:
     """Two blocks of two convolutions, and two dense layers, with dropout throughout.
 
     The first convolution of a block keeps the image's size, as in the well-known Keras example this
-    architecture comes from; the paper does not state its padding.
+    architecture comes from; the paper does not state its padding, and its code has none.
     """
     channels = _image_shape(input_shape)[0]
     features = nn.Sequential(
-        _convolution(channels, 32, padding=1),
+        _convolution(channels, 32, padding=padding),
         _convolution(32, 32, pool=2),
         KeyedDropout(0.25),
-        _convolution(32, 64, padding=1),
+        _convolution(32, 64, padding=padding),
         _convolution(64, 64, pool=2),
         KeyedDropout(0.25),
     )
