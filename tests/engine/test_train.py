@@ -45,9 +45,9 @@ def test_a_stack_gives_what_each_trial_gives_alone(rng, bag_size, redraw):
         np.testing.assert_allclose(result.history["loss"], alone.history["loss"], rtol=1e-4)
 
 
-@pytest.mark.parametrize("model", ["cnn_small", "cnn_large"])
+@pytest.mark.parametrize("model", ["cnn_small", "cnn_large", "cnn_padded"])
 def test_dropout_is_the_same_in_a_stack(rng, model):
-    X = rng.integers(0, 256, size=(60, 1, 12, 12), dtype=np.uint8)
+    X = rng.integers(0, 256, size=(60, 1, 16, 16), dtype=np.uint8)
     bags = make_bags(X, rng.integers(0, 2, size=60), bag_size=5, seed=0)
     trials = [Trial(seed=seed) for seed in range(2)]
     settings = Settings(max_epochs=2, bags_per_batch=6)

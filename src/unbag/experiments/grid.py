@@ -201,8 +201,15 @@ def load_grids(name: str) -> list[Grid]:
     if "extends" not in declared:
         return [_grid(name, declared)]
     parts = [grid for parent in declared["extends"] for grid in load_grids(parent)]
-    chosen = {"models": declared["models"], "bag_sizes": declared["bag_sizes"]}
-    return [replace(g.restrict(**chosen), name=name, title=declared["title"]) for g in parts]
+    return [
+        replace(_drawn_from(grid, declared), name=name, title=declared["title"]) for grid in parts
+    ]
+
+
+def _drawn_from(table: Grid, declared: dict[str, Any]) -> Grid:
+    """What a figure shows of a table."""
+    models = [model for model in declared["models"] if model in table.models]
+    return table.restrict(models=models, bag_sizes=declared["bag_sizes"])
 
 
 def _text(name: str) -> str:
