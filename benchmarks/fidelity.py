@@ -9,8 +9,9 @@ much of that two rules share, and what a mean of minima gives in place of the mi
 The others train the paper's rules once as the tables do, and once for each thing that the paper
 leaves open. The code that the paper names (github.com/GXLI97/llp_experiments) settles three of
 them: the large CNN has no padding (so "cnn_large", not "cnn_padded"), MNIST is enlarged to 32 x 32
-pixels, and all seeds share one partition, whose order `authors_order.py` has written down. The last
-two are the variant "authors". Learning rate and epoch are chosen on the test set, as in the paper.
+pixels, and all seeds share one partition and its batches, whose order `authors_order.py` has
+written down. The last two are the variant "authors". Learning rate and epoch are chosen on the test
+set, as in the paper.
 """
 
 import argparse
@@ -108,35 +109,23 @@ VARIANTS = {
 }
 
 
-class Drawn:
-    """Images and bags as the tables have them: other bags for each seed."""
-
-    def __init__(self, data, bag_size):
-        self.data, self.bag_size = data, bag_size
-
-    def bags(self, seed):
-        return make_bags(self.data.X_train, self.data.y_train, bag_size=self.bag_size, seed=seed)
-
-    def monitor(self):
-        return labelled_error(self.data.X_test, self.data.y_test)
+def as_drawn(data, arguments):
+    """Each seed with its own bags, as the tables have them; and how to measure a net."""
+    each = [
+        ([seed], make_bags(data.X_train, data.y_train, bag_size=arguments.bag_size, seed=seed))
+        for seed in range(arguments.seeds)
+    ]
+    return each, labelled_error(data.X_test, data.y_test)
 
 
-class Authors:
-    """Images of 32 x 32 pixels, and one partition for all seeds."""
-
-    def __init__(self, data, bag_size):
-        order = np.load(CHECKS / f"authors_order_{data.name}.npy").astype(int)
-        ids = np.arange(len(order)) // bag_size
-        labels = data.y_train[order]
-        proportions = labels.reshape(-1, bag_size).mean(axis=1)[ids]
-        self.one = as_bags(enlarged(data.X_train)[order], proportions, bags=ids)
-        self.tests = enlarged(data.X_test), data.y_test
-
-    def bags(self, seed):
-        return self.one
-
-    def monitor(self):
-        return labelled_error(*self.tests)
+def as_authors(data, arguments):
+    """All seeds with one partition, on images of 32 x 32 pixels; and how to measure a net."""
+    order = np.load(CHECKS / f"authors_order_{data.name}.npy").astype(int)
+    ids = np.arange(len(order)) // arguments.bag_size
+    labels = data.y_train[order]
+    proportions = labels.reshape(-1, arguments.bag_size).mean(axis=1)[ids]
+    bags = as_bags(enlarged(data.X_train)[order], proportions, bags=ids)
+    return [(range(arguments.seeds), bags)], labelled_error(enlarged(data.X_test), data.y_test)
 
 
 def enlarged(images):
@@ -147,27 +136,23 @@ def enlarged(images):
 def curves(data, name, arguments):
     """Test error in percent of each rule and rate: (seeds, epochs)."""
     net_options, options = VARIANTS[name]
-    source = (Authors if options.get("authors") else Drawn)(data, arguments.bag_size)
+    authors = options.get("authors", False)
+    groups, monitor = (as_authors if authors else as_drawn)(data, arguments)
     settings = Settings(
         max_epochs=arguments.epochs,
         bags_per_batch=max(1, options.get("n_instances", 1000) // arguments.bag_size),
+        shuffle=not authors,
         redraw=options.get("redraw", False),
         device=arguments.device,
         precision=arguments.precision,
         compile=arguments.device != "cpu",
     )
     labels = {make_rule(label): label for label in arguments.rules.split(",")}
+    model = builder(arguments.model, **net_options)
     found = defaultdict(list)
-    for seed in range(arguments.seeds):
-        trials = [Trial(rule, rate, seed) for rule in labels for rate in RATES]
-        results = train(
-            trials,
-            source.bags(seed),
-            model=builder(arguments.model, **net_options),
-            monitors=[source.monitor()],
-            settings=settings,
-        )
-        for result in results:
+    for seeds, bags in groups:
+        trials = [Trial(rule, rate, seed) for rule in labels for rate in RATES for seed in seeds]
+        for result in train(trials, bags, model=model, monitors=[monitor], settings=settings):
             key = labels[result.trial.rule], result.trial.learning_rate
             found[key].append(100 * result.history["test_error"])
     return {key: np.array(each) for key, each in found.items()}

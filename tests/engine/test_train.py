@@ -1,5 +1,7 @@
 """The training loop: what a trial gives alone it gives in a stack, and seeds decide everything."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -63,6 +65,26 @@ def test_same_seed_same_bits(rng):
     for a, b in zip(first, second, strict=True):
         assert torch.equal(weights_of(a), weights_of(b))
         assert (a.history["loss"] == b.history["loss"]).all()
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_unshuffled_batches_are_the_same_for_every_seed(rng, shuffle):
+    X, y = problem(rng)
+    bags = make_bags(X, y, bag_size=10, seed=0)
+    settings = replace(SHORT, shuffle=shuffle)
+    trials, seen = [Trial(seed=0), Trial(seed=1)], []
+
+    class Watched(ProportionSquare):
+        def loss(self, logits, batch):
+            seen.append(batch.proportions.tolist())
+            return super().loss(logits, batch)
+
+    for trial in trials:
+        train([replace(trial, rule=Watched())], bags, settings=settings)
+    first, second = seen[: len(seen) // 2], seen[len(seen) // 2 :]
+    assert (first == second) != shuffle
+    if not shuffle:
+        np.testing.assert_allclose(first[0], [bags.proportions[:5]], rtol=1e-6)
 
 
 def test_another_seed_gives_another_net(rng):
