@@ -19,7 +19,7 @@ from unbag.estimators.tree_stopping import HeldOutTrees, gathered
 from unbag.evaluation.risk import Loss
 from unbag.extras import import_extra
 
-__all__ = ["BagBoostingClassifier"]
+__all__ = ["BagBoostingClassifier", "BoostingRule"]
 
 Array = NDArray[Any]
 BoostingRule = Literal["debiased_square", "count_likelihood"]
