@@ -185,7 +185,7 @@ def test_each_rule_has_its_own_penalty(bagged):
     """Which `reg_lambda` overrules, and cloning keeps."""
     X, y, bags, _ = bagged
     scores = {}
-    for rule, penalty in [("debiased_square", 50.0), ("count_likelihood", 3.0)]:
+    for rule, penalty in [("debiased_square", 50.0), ("count_likelihood", 1.0)]:
         clf = BagBoostingClassifier(rule=rule, n_estimators=5, n_runs=1, random_state=0)
         assert clone(clf).get_params()["rule"] == rule
         for value in (None, penalty, 2 * penalty):

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, logit
 
@@ -84,6 +84,7 @@ def enumerated(scores, count):
 logits_of_a_bag = st.lists(st.floats(-12, 12), min_size=1, max_size=7)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(logits_of_a_bag, st.floats(0, 1)), min_size=1, max_size=5))
 def test_the_posterior_is_that_of_all_labelings(drawn):
     """However unlikely the count, and in bags of different sizes."""
@@ -95,6 +96,22 @@ def test_the_posterior_is_that_of_all_labelings(drawn):
     cases = zip(drawn, counts, strict=True)
     wanted = np.concatenate([enumerated(expit(np.array(x)), count) for (x, _), count in cases])
     np.testing.assert_allclose(found[:, 0], wanted, atol=1e-9)
+
+
+def test_unlikely_counts_of_larger_bags(rng):
+    """Against sums of positive terms, which lose nothing: the law of a count without one label."""
+    logits = np.concatenate([rng.normal(20, 2, size=40), rng.normal(-20, 2, size=30)])
+    scores, count = expit(logits), 12  # some 28 labels are not what they seem
+    batch = BagBatch(torch.tensor([count / 70]).double(), 70)
+    wanted = []
+    for i in range(70):
+        law = np.ones(1)
+        for x in np.delete(logits, i):
+            law = np.convolve(law, [expit(-x), expit(x)])
+        with_label, without = scores[i] * law[count - 1], expit(-logits[i]) * law[count]
+        wanted.append(with_label / (with_label + without))
+    found = expected_labels(torch.tensor(logits)[:, None], batch)
+    np.testing.assert_allclose(found[:, 0], wanted, atol=1e-10)
 
 
 def test_the_gradient_is_the_slope_of_the_likelihood(rng):

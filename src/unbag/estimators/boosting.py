@@ -48,9 +48,8 @@ class BagBoostingClassifier(BagEstimator):
         Fewest instances in a leaf.
     reg_lambda : float, optional
         Penalty on the squares of the leaves, in the units of the loss: the square loss is summed
-        over instances, the likelihood over bags. None takes 50 for the one and 3 for the other. A
-        proportion says much less about an instance than its label, so this is larger than is usual
-        for labels.
+        over instances, the likelihood over bags. None takes 50 for the one and 1 for the other. A
+        proportion says much less about an instance than its label: hence the 50.
     extra_trees : bool
         Whether split points are drawn at random instead of searched: trees that search find the
         chance composition of the bags.
@@ -80,13 +79,13 @@ class BagBoostingClassifier(BagEstimator):
 
     Notes
     -----
-    "debiased_square" is an unbiased estimate of the instance square loss, for bags that are random
-    groups of i.i.d. instances; labels need not be independent given the features' model, and
-    proportions need not be counts.
+    "debiased_square" is an unbiased estimate of the instance square loss of any scores, for bags
+    that are random groups of i.i.d. instances. Proportions need not be counts.
 
     "count_likelihood" is maximum likelihood of the bags' counts, for labels that are independent
-    given the features, however bags were grouped. It uses all that a count says, so it learns more
-    from the same bags, and a round costs about twice as much.
+    given the features, however bags were grouped; no instance loss is estimated on the way. It uses
+    all that a count says, so it learns more from the same small bags. A round takes longer, and
+    twice the default number of rounds is often better.
 
     References
     ----------

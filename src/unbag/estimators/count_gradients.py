@@ -18,7 +18,7 @@ from unbag.rules.count_likelihood import own_logits, tilt_to_mean
 __all__ = ["CountGradients", "expected_labels"]
 
 Array = NDArray[Any]
-NUMBERS_AT_ONCE = 2**20  # complex ones, 16 MiB
+NUMBERS_AT_ONCE = 2**15  # complex ones, half a MiB: what stays close to a core
 TINY = 1e-300
 
 
@@ -52,7 +52,7 @@ class CountGradients:
       the diagonal; where the learning rate alone does not undo that, the curvature grows.
     """
 
-    default_penalty: ClassVar[float] = 3.0
+    default_penalty: ClassVar[float] = 1.0
 
     def __init__(self, data: Bags, *, learning_rate: float) -> None:
         self.rule, self.batch = CountLikelihood(), _batch_of(data)
@@ -144,6 +144,8 @@ def expected_labels(outputs: Tensor, batch: BagBatch) -> Array:
     """
     counts = (batch.bag_sizes * batch.targets).double().round()
     inside = (counts > 0) & (counts < batch.bag_sizes)
+    if not inside.any():
+        return batch.spread(counts / batch.bag_sizes).numpy()
     safe = torch.where(inside, counts, batch.bag_sizes / 2)
     # Tilting changes no probability given the count, and makes that count a likely one.
     tilt = tilt_to_mean(outputs, safe, batch, n_steps=6)
