@@ -84,8 +84,8 @@ class BagBoostingClassifier(BagEstimator):
 
     "count_likelihood" is maximum likelihood of the bags' counts, for labels that are independent
     given the features, however bags were grouped; no instance loss is estimated on the way. It uses
-    all that a count says, so it learns more from the same small bags. A round takes longer, and
-    twice the default number of rounds is often better.
+    all that a count says, so it learns more from the same small bags. A round takes longer, the
+    more so the larger the bags, and twice the default number of rounds is often better.
 
     References
     ----------
