@@ -6,9 +6,10 @@
 The table is generated chunk by chunk, in an order that scatters every bag over the whole file.
 Every speed is printed beside that of pyarrow reading the same file in the same run, once before
 and once after all else: by the clock, and by the processor's time, which other work on the machine
-does not change. What a net costs by itself is measured on rows already in memory; what an epoch
-costs around it, once more with steps that do nothing, because the difference of two long times is
-mostly what else the machine did meanwhile.
+does not change. So is the least that two looks at scattered rows can take: reading the table twice,
+writing its rows in other places and reading them back, with nothing else done. What a net costs by
+itself is measured on rows already in memory; what an epoch costs around it, once more with steps
+that do nothing, because the difference of two long times is mostly what else the machine did.
 """
 
 import argparse
@@ -31,10 +32,12 @@ from unbag.estimators.table_data import net_of
 from unbag.estimators.table_model import TableModel
 from unbag.tables import Roles, open_table, scan_table
 from unbag.tables.parts import BagParts, bag_sums
+from unbag.tables.rowfiles import RowFiles
 from unbag.tables.writing import write_table
 
 CHUNK = 200_000
 PLAIN, PLAIN_AGAIN = "read, pyarrow alone", "read, pyarrow alone, again"
+READ, COPY = "read, our chunks", "write and read back alone"
 
 
 def draw(n_rows, n_bags, n_features, number):
@@ -75,6 +78,19 @@ def parquet_read(path):
         return sum(file.read_row_group(group).num_rows for group in range(file.num_row_groups))
 
 
+def copy(rows, features, folder, rows_per_part=250_000):
+    """Write as many rows as will be dealt, in pieces as small, and read them back."""
+    n_parts, n_chunks = max(rows // rows_per_part, 1), max(rows // CHUNK, 1)
+    n = rows // (n_parts * n_chunks)
+    X, codes = np.zeros((n, features), dtype=np.float32), np.zeros(n, dtype=np.int32)
+    files = RowFiles(np.full(n_parts, n * n_chunks), features, folder)
+    files.fill([(part, X, codes) for part in range(n_parts)] for _ in range(n_chunks))
+    for part in range(n_parts):
+        for _ in files.read(part):
+            pass
+    files.close()
+
+
 class Clock:
     """Seconds and peak memory of each stage."""
 
@@ -109,6 +125,7 @@ class Clock:
         epoch, own = seconds("net, one epoch"), seconds("net's own steps")
         scores, own_scores = seconds("predict, net"), seconds("net's own scores")
         spent = {
+            "read twice, write and read back, nothing else": 2 * seconds(READ) + seconds(COPY),
             "scan and deal, once": once,
             "iterate whole bags, per epoch": seconds("iterate whole bags"),
             "net, one epoch": epoch,
@@ -172,11 +189,13 @@ def spent_on(work):
 def measure(arguments, folder):
     """Run every stage on one file."""
     path, clock = folder / "big.parquet", Clock(arguments.rows)
+    # Before the table is written, so that neither copy finds memory that the other has freed.
+    clock.run(COPY, lambda: copy(arguments.rows, arguments.features, folder))
     clock.run(
         "generate", lambda: generate(path, arguments.rows, arguments.bags, arguments.features)
     )
     clock.run(PLAIN, lambda: parquet_read(path))
-    clock.run("read, our chunks", lambda: plain_read(path))
+    clock.run(READ, lambda: plain_read(path))
     table = clock.run("scan", lambda: scan_table(path, Roles("bag", proportions=("rate",))))
     models = fit_models(table, clock, arguments, folder)
     errors = {}
@@ -206,6 +225,10 @@ def epoch_of(bags, settings):
     return [(after - before) / 4 for before, after in zip(one, five, strict=True)]
 
 
+def idle_step(step, batch):
+    """Do nothing; a mock of its own would keep every batch."""
+
+
 def fit_models(table, clock, arguments, folder):
     """Deal the rows, then ridge and one epoch of a net, and what the net costs without files."""
     everything = {"all": np.arange(table.index.n_bags)}
@@ -218,7 +241,7 @@ def fit_models(table, clock, arguments, folder):
             "net, one epoch",
             lambda: train_stream([Trial()], parts, groups=["all"], settings=settings),
         )
-        with mock.patch("unbag.engine.step.Step.__call__", return_value=None):
+        with mock.patch("unbag.engine.step.Step.__call__", idle_step):
             clock.run(
                 "epoch without steps",
                 lambda: train_stream([Trial()], parts, groups=["all"], settings=settings),

@@ -223,3 +223,8 @@ def test_batches_cover_every_bag_once(n_bags, per_batch, epoch):
     sizes = {len(batch) for batch in batches}
     assert max(sizes) - min(sizes) <= 1
     assert min(sizes) >= min(per_batch, n_bags)
+
+
+def test_without_a_seed_bags_come_as_they_are():
+    batches = cut_batches(7, bags_per_batch=3, seed=None, epoch=2)
+    assert [batch.tolist() for batch in batches] == [[0, 1, 2, 3], [4, 5, 6]]

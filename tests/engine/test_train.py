@@ -1,5 +1,7 @@
 """The training loop: what a trial gives alone it gives in a stack, and seeds decide everything."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -45,9 +47,9 @@ def test_a_stack_gives_what_each_trial_gives_alone(rng, bag_size, redraw):
         np.testing.assert_allclose(result.history["loss"], alone.history["loss"], rtol=1e-4)
 
 
-@pytest.mark.parametrize("model", ["cnn_small", "cnn_large"])
+@pytest.mark.parametrize("model", ["cnn_small", "cnn_large", "cnn_padded"])
 def test_dropout_is_the_same_in_a_stack(rng, model):
-    X = rng.integers(0, 256, size=(60, 1, 12, 12), dtype=np.uint8)
+    X = rng.integers(0, 256, size=(60, 1, 16, 16), dtype=np.uint8)
     bags = make_bags(X, rng.integers(0, 2, size=60), bag_size=5, seed=0)
     trials = [Trial(seed=seed) for seed in range(2)]
     settings = Settings(max_epochs=2, bags_per_batch=6)
@@ -63,6 +65,26 @@ def test_same_seed_same_bits(rng):
     for a, b in zip(first, second, strict=True):
         assert torch.equal(weights_of(a), weights_of(b))
         assert (a.history["loss"] == b.history["loss"]).all()
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_unshuffled_batches_are_the_same_for_every_seed(rng, shuffle):
+    X, y = problem(rng)
+    bags = make_bags(X, y, bag_size=10, seed=0)
+    settings = replace(SHORT, shuffle=shuffle)
+    trials, seen = [Trial(seed=0), Trial(seed=1)], []
+
+    class Watched(ProportionSquare):
+        def loss(self, logits, batch):
+            seen.append(batch.proportions.tolist())
+            return super().loss(logits, batch)
+
+    for trial in trials:
+        train([replace(trial, rule=Watched())], bags, settings=settings)
+    first, second = seen[: len(seen) // 2], seen[len(seen) // 2 :]
+    assert (first == second) != shuffle
+    if not shuffle:
+        np.testing.assert_allclose(first[0], [bags.proportions[:5]], rtol=1e-6)
 
 
 def test_another_seed_gives_another_net(rng):

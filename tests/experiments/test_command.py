@@ -74,7 +74,7 @@ def test_rows_from_elsewhere_are_merged_and_rendered(call, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["mnist", "--rows", "vgg"], "cnn_large"),
+        (["mnist", "--rows", "vgg"], "cnn_padded"),
         (["mnist", "--rules", "sgd"], "pairwise"),
         (["mnist", "--ks", "7"], "1000"),
         (["mnist", "--ks", "ten"], "whole numbers"),

@@ -36,7 +36,7 @@ def test_a_table_holds_the_paper_s_75_cells_and_ours(name):
     ]
     assert len(published) == 75
     assert None not in published
-    assert len(cells) == 5 * 3 * 7 + 3 * 3 + 3 + 3 + 3
+    assert len(cells) == 5 * 3 * 7 + 3 * 3 + 3 + 3 + 4 * 3
     assert (len(grid.learning_rates), len(grid.seeds), grid.epochs) == (5, 10, 100)
 
 

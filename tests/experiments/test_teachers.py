@@ -46,13 +46,24 @@ def taught_runner(store, **changes):
 def test_a_teacher_is_the_trial_of_another_cell(name):
     [grid] = load_grids(name)
     others = {(c.model, c.rule.label, c.bag_size): c for c in grid.cells()}
-    taught = list(grid.restrict(rules=["distilled"]).cells())
+    taught = list(grid.restrict(models=["linear"], rules=["distilled"]).cells())
     assert [cell.bag_size for cell in taught] == [10, 100, 1000]
     for cell in taught:
         teacher = others["cnn_small", "pairwise", cell.bag_size]
         assert cell.trial(0.01, 3, "0f").taught_by == teacher.trial(0.001, 3, "0f")
         assert cell.spec.bags_per_batch == 1000
         assert others["linear", "PM.Sq", cell.bag_size].spec.taught_by is None
+
+
+def test_a_part_without_the_teacher_has_no_taught_rule_unless_it_is_named():
+    [grid] = load_grids("mnist")
+
+    def labels(**part):
+        return [rule.label for rule in grid.restrict(**part).rules]
+
+    assert "distilled" not in labels(models=["linear", "mlp100"])
+    assert "distilled" in labels(models=["linear", "cnn_small"])
+    assert labels(models=["linear"], rules=["distilled"]) == ["distilled"]
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,10 @@ PARAMETERS = {
     + (9 * 32 * 32 + 32)
     + (9 * 32 * 64 + 64)
     + (9 * 64 * 64 + 64)
-    + (5 * 5 * 64 * 512 + 512)
+    + (4 * 4 * 64 * 512 + 512)
     + (512 + 1),
 }
+PARAMETERS["cnn_padded"] = PARAMETERS["cnn_large"] + (5 * 5 - 4 * 4) * 64 * 512
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
@@ -35,6 +36,13 @@ def test_biases_start_at_zero_and_weights_are_glorot_uniform(name):
         else:
             fan = torch.nn.init._calculate_fan_in_and_fan_out(parameter)
             assert parameter.abs().max() <= (6 / sum(fan)) ** 0.5
+
+
+@pytest.mark.parametrize(("name", "side"), [("cnn_small", 5), ("cnn_large", 15), ("cnn_padded", 9)])
+def test_a_cnn_refuses_images_that_are_too_small(name, side):
+    MODELS[name]((1, side + 8, side + 8), 1)
+    with pytest.raises(ValueError, match=f"{side} x {side} pixels are too small"):
+        MODELS[name]((1, side, side), 1)
 
 
 def test_a_cnn_refuses_a_table():

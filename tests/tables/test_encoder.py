@@ -39,6 +39,18 @@ def test_text_and_typed_columns_encode_alike():
     np.testing.assert_array_equal(encoder.encode(typed), encoder.encode(text))
 
 
+def test_single_precision_is_read_as_the_doubles_it_stands_for(rng):
+    single = pa.array(rng.normal(1e4, 1, size=100).astype(np.float32)).to_pylist()
+    tables = [
+        pa.table({"n": pa.array([None, *single, np.nan], kind, from_pandas=False)})
+        for kind in (pa.float32(), pa.float64())
+    ]
+    one, other = (TableEncoder.fit(table) for table in tables)
+    assert one.to_dict() == other.to_dict()
+    np.testing.assert_array_equal(one.encode(tables[0]), other.encode(tables[1]))
+    assert one.encode(tables[0])[[0, -1]].tolist() == [[0, 1], [0, 1]]
+
+
 def test_numbers_are_standardised_and_missing_ones_marked():
     encoder = TableEncoder.fit(pa.table({"n": [1.0, 3.0, None]}))
     assert encoder.features == ["n", "n missing"]
@@ -121,6 +133,7 @@ def test_moments_do_not_depend_on_the_chunks(rng):
         (["1", "2", "abc", "4"], "row 3, column 'n': 'abc' is no number, but 3 of 4"),
         (["1", "1e999", "3"], "row 2, column 'n': the value is infinite"),
         ([1.0, float("-inf")], "row 2, column 'n': the value is infinite"),
+        (pa.array([1.0, float("inf")], pa.float32()), "row 2, column 'n': the value is infinite"),
         (["2026-01-01", "2026-13-01"], "row 2, column 'n': '2026-13-01' is no date"),
         ([[1], [2]], "cannot be learned from"),
     ],
@@ -136,6 +149,7 @@ def test_a_bad_value_is_named_by_row_and_column(values, message):
         (["many"], "'many' is no number"),
         ([1e300], "too large"),
         ([1e30], "too far"),
+        ([1e60], "too far"),
         ([float("inf")], "infinite"),
     ],
 )

@@ -49,6 +49,18 @@ def test_parquet_comes_in_chunks_of_the_size_asked_for(tmp_path):
     assert [(c.batch.num_rows, c.first_row) for c in chunks] == [(2, 1), (1, 3)]
 
 
+def test_row_groups_smaller_and_larger_than_a_chunk_come_in_order(tmp_path):
+    path = tmp_path / "t.parquet"
+    with pq.ParquetWriter(path, pa.schema({"x": pa.int64(), "y": pa.int64()})) as writer:
+        for start, size in [(0, 2), (2, 5), (7, 1)]:
+            x = pa.array(range(start, start + size))
+            writer.write_table(pa.table({"x": x, "y": x}), row_group_size=10)
+    chunks = list(open_table(path, chunk_rows=3).chunks(["y", "x"]))
+    assert [(c.batch.num_rows, c.first_row) for c in chunks] == [(2, 1), (3, 3), (2, 6), (1, 8)]
+    assert [x for c in chunks for x in c.batch.column("x").to_pylist()] == list(range(8))
+    assert all(c.batch.schema.names == ["y", "x"] for c in chunks)
+
+
 def test_columns_must_agree_between_files(tmp_path):
     pq.write_table(TABLE, tmp_path / "a.parquet")
     pq.write_table(TABLE.drop_columns(["x"]), tmp_path / "b.parquet")

@@ -132,16 +132,20 @@ def split_bags(bags: Bags, *, share: float, seed: int) -> tuple[Bags, Bags]:
     return bags.take(np.sort(order[n_aside:])), bags.take(np.sort(order[:n_aside]))
 
 
-def cut_batches(n_bags: int, *, bags_per_batch: int, seed: int, epoch: int = 0) -> Iterator[Array]:
+def cut_batches(
+    n_bags: int, *, bags_per_batch: int, seed: int | None, epoch: int = 0
+) -> Iterator[Array]:
     """Cut a random order of the bags into batches whose sizes differ by at most one bag.
 
-    Each `epoch` has an order of its own.
+    Each `epoch` has an order of its own. Without a seed the bags come as they are.
 
     Examples
     --------
     >>> [len(batch) for batch in cut_batches(7, bags_per_batch=3, seed=0)]
     [4, 3]
     """
-    order = numpy_generator(seed, "batches", epoch).permutation(n_bags)
+    order = np.arange(n_bags)
+    if seed is not None:
+        order = numpy_generator(seed, "batches", epoch).permutation(n_bags)
     n_batches = max(1, n_bags // bags_per_batch)
     yield from np.array_split(order, n_batches)

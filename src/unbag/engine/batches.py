@@ -61,7 +61,7 @@ class TrialData:
     prior: Any
     batches: tuple[Any, ...]
     bags_per_batch: int
-    seed: int
+    seed: int | None
 
     def redrawn(self, epoch: int) -> TrialData:
         """The same bags in the batches of another epoch."""
@@ -82,7 +82,7 @@ class TrialData:
         return (self.seed, *shape, *self.bags.sizes.tolist())
 
 
-def trial_data(trial: Trial, bags: Bags, *, bags_per_batch: int) -> TrialData:
+def trial_data(trial: Trial, bags: Bags, *, bags_per_batch: int, shuffle: bool = True) -> TrialData:
     """Estimate the prior, on bags of its own if the rule wants that, and draw the batches."""
     prior = bags.prior
     if trial.rule.prior_share:
@@ -94,8 +94,9 @@ def trial_data(trial: Trial, bags: Bags, *, bags_per_batch: int) -> TrialData:
             f"bags_per_batch must be at least {trial.rule.min_bags} for rule "
             f"{trial.rule.name!r}, got {per_batch}."
         )
-    batches = cut_batches(bags.n_bags, bags_per_batch=per_batch, seed=trial.seed)
-    return TrialData(bags, prior, tuple(batches), per_batch, trial.seed)
+    seed = trial.seed if shuffle else None
+    batches = cut_batches(bags.n_bags, bags_per_batch=per_batch, seed=seed)
+    return TrialData(bags, prior, tuple(batches), per_batch, seed)
 
 
 def cut_stack(data: Sequence[TrialData], device: torch.device) -> list[Batch]:

@@ -69,7 +69,8 @@ def train_sharded(
     settings = settings or Settings()
     check_names(monitors)
     shard, device = gather_shards(bags), torch.device(settings.device)
-    data = trial_data(trial, shard.table, bags_per_batch=settings.batch_of(shard.table))
+    per_batch = settings.batch_of(shard.table)
+    data = trial_data(trial, shard.table, bags_per_batch=per_batch, shuffle=settings.shuffle)
     X = as_tensor(bags.X, device)
     stack = _ShardedStack(shard, trial, data, X, get_model(model), settings)
     saved = Checkpoints(checkpoints, trial, shard.table) if checkpoints is not None else None

@@ -122,7 +122,7 @@ def prepare(
     each = [bags] * len(trials) if isinstance(bags, Bags) else list(bags)
     device = torch.device(settings.device)
     data = [
-        trial_data(t, b, bags_per_batch=settings.batch_of(b))
+        trial_data(t, b, bags_per_batch=settings.batch_of(b), shuffle=settings.shuffle)
         for t, b in zip(trials, each, strict=True)
     ]
     X, build = as_tensor(each[0].X, device), get_model(model)

@@ -33,6 +33,9 @@ class Settings:
         Stop a trial after this many epochs without a better `criterion`, and keep its best weights.
     criterion : str, optional
         Name of the monitor that decides which epoch is best; None keeps the last epoch.
+    shuffle : bool
+        Whether batches are drawn at random; otherwise bags are taken as they come. Those of a
+        table larger than memory always are drawn, and anew each epoch.
     redraw : bool
         Whether each epoch cuts the bags into batches anew; the paper draws them once.
     schedule : {"constant", "cosine"}
@@ -52,6 +55,7 @@ class Settings:
     bags_per_batch: int | None = None
     patience: int | None = None
     criterion: str | None = None
+    shuffle: bool = True
     redraw: bool = False
     schedule: Literal["constant", "cosine"] = "constant"
     device: str = "cpu"

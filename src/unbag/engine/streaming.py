@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -192,11 +194,15 @@ def _standardise(models: Sequence[torch.nn.Module], parts: BagParts, numbers: li
     """Let the layers that need it see all training rows once."""
     layers = [[m for m in model.modules() if isinstance(m, Standardize)] for model in models]
     for same in zip(*layers, strict=True):
-        # So few rows at a time that their memory is used again.
-        chunks = parts.rows(numbers, n_rows=8192)
-        same[0].set(join_moments(_moments(X) for X, _ in chunks))
+        with ThreadPoolExecutor(max_workers=2) as threads:
+            same[0].set(join_moments(threads.map(partial(_moments_of_part, parts), numbers)))
         for layer in same[1:]:
             layer.load_state_dict(same[0].state_dict())
+
+
+def _moments_of_part(parts: BagParts, part: int) -> Moments:
+    # So few rows at a time that they stay in the cache.
+    return join_moments(_moments(X) for X, _ in parts.rows([part], n_rows=32_768))
 
 
 def _moments(X: np.ndarray) -> Moments:

@@ -36,7 +36,8 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         ``DebiasedSquare(debias="moving")``.
     model : str or function
         Architecture: "mlp" (for tables; standardises its inputs), "linear", "mlp100", "mlp1000",
-        "cnn_small", "cnn_large", or a function ``(input_shape, n_outputs) -> torch.nn.Module``.
+        "cnn_small", "cnn_large", "cnn_padded", or a function
+        ``(input_shape, n_outputs) -> torch.nn.Module``.
     learning_rate : float
         Step size of Adam.
     max_epochs : int

@@ -190,11 +190,17 @@ class BagRidgeClassifier(BagEstimator):
 
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, **self._input_checks() | {"ensure_min_samples": 1})
-        scores = X @ self.coef_ + self.intercept_
+        scores = self._linear(X)
         return scores - 0.5 if self.task_ == "binary" else scores
 
+    def _linear(self, X: Array, n_rows: int = 8192) -> Array:
+        """Linear scores, so few rows at a time that those turned to doubles stay in the cache."""
+        starts = range(0, len(X), n_rows)
+        products = [X[start : start + n_rows] @ self.coef_ for start in starts]
+        return np.concatenate(products) + self.intercept_
+
     def _scores(self, X: Array) -> Array:
-        raw = X @ self.coef_ + self.intercept_
+        raw = self._linear(X)
         if self.task_ != "multiclass":
             return np.clip(raw, 0, 1)
         return _project_to_simplex(raw)

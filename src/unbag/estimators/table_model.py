@@ -21,6 +21,7 @@ from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.estimators.saving import ModelFolderError
 from unbag.tables import Chunk, Roles, TableEncoder, TableSource, open_table
 from unbag.tables.roles import require
+from unbag.tables.sources import ahead
 
 __all__ = ["TableModel", "stated_error"]
 
@@ -72,11 +73,10 @@ class TableModel:
     def predict_chunks(
         self, source: TableSource, *, keep: list[str]
     ) -> Iterator[tuple[Chunk, Array]]:
-        """Chunks of a table and their probabilities; one chunk is in memory at a time."""
+        """Chunks of a table and their probabilities; the next ones are made meanwhile."""
         columns = list(dict.fromkeys([*keep, *self.encoder.names]))
-        for chunk in source.chunks(columns):
-            if chunk.batch.num_rows:
-                yield chunk, self.scores(self.encoder.encode_chunk(chunk))
+        chunks = (chunk for chunk in source.chunks(columns) if chunk.batch.num_rows)
+        return ahead((chunk, self.scores(self.encoder.encode_chunk(chunk))) for chunk in chunks)
 
     def predict_batches(
         self, source: TableSource, *, keep: Sequence[str]

@@ -96,7 +96,7 @@ class Grid:
     >>> [grid] = load_grids("mnist")
     >>> small = grid.restrict(models=["linear"], bag_sizes=[100], n_seeds=2)
     >>> sum(len(cell.learning_rates) * len(cell.seeds) for cell in small.cells())
-    102
+    92
     """
 
     name: str
@@ -172,13 +172,16 @@ class Grid:
         n_seeds: int | None = None,
         epochs: int | None = None,
     ) -> Grid:
-        """Part of the grid; rules go by their label or by their registered name."""
-        names = None if rules is None else {name.lower() for name in rules}
+        """Part of the grid; rules go by their label or by their registered name.
+
+        Without names, a taught rule stays only where its teacher's model does.
+        """
+        kept = _part("rows", self.models, models)
         return replace(
             self,
-            models=_part("rows", self.models, models),
+            models=kept,
             bag_sizes=_part("ks", self.bag_sizes, bag_sizes),
-            rules=self.rules if names is None else _part_of_rules(self.rules, names),
+            rules=_teachable(self.rules, kept) if rules is None else _named(self.rules, rules),
             seeds=self.seeds if n_seeds is None else self.seeds[:n_seeds],
             epochs=self.epochs if epochs is None else epochs,
         )
@@ -198,8 +201,15 @@ def load_grids(name: str) -> list[Grid]:
     if "extends" not in declared:
         return [_grid(name, declared)]
     parts = [grid for parent in declared["extends"] for grid in load_grids(parent)]
-    chosen = {"models": declared["models"], "bag_sizes": declared["bag_sizes"]}
-    return [replace(g.restrict(**chosen), name=name, title=declared["title"]) for g in parts]
+    return [
+        replace(_drawn_from(grid, declared), name=name, title=declared["title"]) for grid in parts
+    ]
+
+
+def _drawn_from(table: Grid, declared: dict[str, Any]) -> Grid:
+    """What a figure shows of a table."""
+    models = [model for model in declared["models"] if model in table.models]
+    return table.restrict(models=models, bag_sizes=declared["bag_sizes"])
 
 
 def _text(name: str) -> str:
@@ -239,7 +249,12 @@ def _part(option: str, every: tuple[Any, ...], wanted: Iterable[Any] | None) -> 
     return tuple(value for value in every if value in wanted)
 
 
-def _part_of_rules(every: tuple[RuleEntry, ...], names: set[str]) -> tuple[RuleEntry, ...]:
+def _teachable(every: tuple[RuleEntry, ...], models: Iterable[str]) -> tuple[RuleEntry, ...]:
+    return tuple(rule for rule in every if rule.teacher is None or rule.teacher.model in models)
+
+
+def _named(every: tuple[RuleEntry, ...], wanted: Iterable[str]) -> tuple[RuleEntry, ...]:
+    names = {name.lower() for name in wanted}
     known = {name for rule in every for name in (rule.label.lower(), rule.name)}
     _check_known("rules", names, known)
     return tuple(rule for rule in every if {rule.label.lower(), rule.name} & names)

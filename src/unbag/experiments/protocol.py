@@ -126,7 +126,7 @@ def count_planned(grid: Grid, *, protocol: Protocol = "lean") -> int:
     >>> from unbag.experiments.grid import load_grids
     >>> [grid] = load_grids("mnist")
     >>> count_planned(grid, protocol="paper")
-    6030
+    6480
     """
     few = len(grid.seeds) if protocol == "paper" else min(Lean.search_seeds, len(grid.seeds))
     return sum(few * len(cell.learning_rates) + len(cell.seeds) - few for cell in grid.cells())

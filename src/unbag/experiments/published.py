@@ -35,7 +35,7 @@ def published_error(dataset: str, bag_size: int, model: str, rule: str) -> float
 
     Examples
     --------
-    >>> published_error("mnist", 100, "cnn_large", "PM.Sq")
+    >>> published_error("mnist", 100, "cnn_padded", "PM.Sq")
     0.774
     >>> len(_numbers())
     150

@@ -22,6 +22,7 @@ _NETS = {
     "mlp1000": "Two layer large",
     "cnn_small": "CNN small",
     "cnn_large": "CNN large",
+    "cnn_padded": "CNN large, padded",
 }
 
 Pick = Callable[[CellSummary], Estimate | None]

@@ -148,18 +148,18 @@ def small_cnn(input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
     )
 
 
-def large_cnn(input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
+def large_cnn(input_shape: tuple[int, ...], n_outputs: int, *, padding: int = 0) -> nn.Module:
     """Two blocks of two convolutions, and two dense layers, with dropout throughout.
 
-    The first convolution of a block keeps the image's size, as in the well-known Keras example this
-    architecture comes from; the paper does not state its padding.
+    The paper does not state its padding, and its code has none; in the well-known Keras example
+    that this architecture comes from, the first convolution of a block keeps the image's size.
     """
     channels = _image_shape(input_shape)[0]
     features = nn.Sequential(
-        _convolution(channels, 32, padding=1),
+        _convolution(channels, 32, padding=padding),
         _convolution(32, 32, pool=2),
         KeyedDropout(0.25),
-        _convolution(32, 64, padding=1),
+        _convolution(32, 64, padding=padding),
         _convolution(64, 64, pool=2),
         KeyedDropout(0.25),
     )
@@ -179,6 +179,7 @@ MODELS: dict[str, ModelBuilder] = {
     "mlp1000": partial(two_layer, width=1000),
     "cnn_small": small_cnn,
     "cnn_large": large_cnn,
+    "cnn_padded": partial(large_cnn, padding=1),
     "mlp": tabular,
 }
 
@@ -226,5 +227,13 @@ def _image_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _feature_size(features: nn.Module, input_shape: tuple[int, ...]) -> int:
-    with torch.no_grad():
-        return features.eval()(torch.zeros(1, *input_shape)).numel()
+    """Numbers that the convolutions make of an image."""
+    try:
+        with torch.no_grad():
+            size = features.eval()(torch.zeros(1, *input_shape)).numel()
+    except RuntimeError:  # a kernel larger than what earlier layers left
+        size = 0
+    if not size:
+        pixels = " x ".join(map(str, input_shape[1:]))
+        raise ValueError(f"Images of {pixels} pixels are too small for this convolutional net.")
+    return size

@@ -52,13 +52,15 @@ class Moments:
 
     def add(self, values: Array) -> None:
         """Join the moments of these values with those seen so far (Chan's update)."""
-        absent = np.isnan(values)
-        known = values[~absent] if absent.any() else values
+        any_missing = np.isnan(values.min(initial=np.inf))
+        known = values[~np.isnan(values)] if any_missing else values
         self.missing += len(values) - len(known)
         if not len(known):
             return
-        mean, total = known.mean(), self.count + len(known)
-        centred, gap = known - mean, mean - self.mean
+        centred, total = known.astype(np.float64), self.count + len(known)
+        mean = centred.mean()
+        gap = mean - self.mean
+        centred -= mean
         # Not `centred @ centred`, whose threads would wait for the one that reads ahead.
         square = np.square(centred, out=centred).sum()
         self.spread += square + gap**2 * (self.count * len(known) / total)

@@ -111,22 +111,24 @@ class Column:
         raw = reader(chunk, self.name)
         absent = np.isnan(raw)
         if absent.any():
-            raw = np.where(absent, self.mean, raw)
-        standardised = raw - self.mean
-        standardised /= self.scale
-        features[:, 0] = self._near(standardised, chunk)
+            raw = np.where(absent, np.float64(self.mean), raw)
+        self._standardise_into(features[:, 0], raw, chunk)
         if self.kind == "date":
             for position, wave in enumerate(self._cycles(raw), start=1):
                 features[:, position] = wave
         if self.missing:
             features[:, -1] = absent
 
-    def _near(self, standardised: Array, chunk: Chunk) -> Array:
-        bad = beyond(standardised, FARTHEST)
+    def _standardise_into(self, feature: Array, raw: Array, chunk: Chunk) -> None:
+        standardised = raw.astype(np.float64)
+        standardised -= self.mean
+        standardised *= 1 / self.scale
+        with np.errstate(over="ignore"):  # what single precision cannot hold is refused
+            feature[:] = standardised
+        bad = beyond(feature, FARTHEST)
         if len(bad):
             place = chunk.at(bad[0], self.name)
             raise TableError(f"{place}: the value is too far from those the model has seen.")
-        return standardised
 
     def _date_parts(self) -> list[str]:
         cycles = ["year", "week", "day"][: 3 if self.has_time else 2]

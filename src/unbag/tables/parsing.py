@@ -65,12 +65,14 @@ def as_text(chunk: Chunk, column: str) -> pa.Array:
 
 
 def as_numbers(chunk: Chunk, column: str) -> Array:
-    """Read numbers as doubles; missing ones are NaN, infinite ones are refused."""
+    """Read numbers, in single precision as they may be; missing ones are NaN, infinite refused."""
     values = chunk.batch.column(column)
     if is_text(values.type):
         values = _matching(chunk, column, "number")
     try:
-        numbers = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        if not pa.types.is_float32(values.type):
+            values = values.cast(pa.float64(), safe=False)
+        numbers = values.to_numpy(zero_copy_only=False)
     except pa.ArrowException as error:
         raise TableError(f"{chunk.at(0, column)}: {values.type} cannot be read as numbers.") from (
             error
@@ -93,10 +95,10 @@ def beyond(numbers: Array, limit: float) -> Array:
     >>> beyond(np.array([1.0, np.nan, -3.0]), 2.0)
     array([2])
     """
-    ends = (np.fmax.reduce(numbers), np.fmin.reduce(numbers)) if len(numbers) else (0.0, 0.0)
-    if ends[0] <= limit and ends[1] >= -limit:  # by far the most common case, and two passes
+    ends = (np.fmin, np.fmax) if len(numbers) else ()
+    if all(abs(float(end.reduce(numbers))) <= limit for end in ends):  # common, and only two passes
         return np.empty(0, dtype=int)
-    return np.flatnonzero(np.abs(numbers) > limit)
+    return np.flatnonzero(np.abs(numbers) > np.float64(limit))
 
 
 def as_booleans(chunk: Chunk, column: str) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -118,16 +119,18 @@ class BagParts:
         if plan.oversized is not None:
             self.oversized.add(first + plan.oversized)
 
-    def _dealt(self) -> Iterator[tuple[int, Array, Array]]:
+    def _dealt(self) -> Iterator[list[tuple[int, Array, Array]]]:
         """Features and bags of the rows of each part, chunk by chunk of the table."""
-        first, second = Scratch(), Scratch()
-        for chunk in self.table.source.chunks(self.table.columns):
+        rows = Scratch()
+        in_turn = cycle([Scratch(), Scratch()])  # one is written while the other is filled
+        chunks = self.table.source.chunks(self.table.columns)
+        for chunk, scratch in zip(chunks, in_turn, strict=False):
             shape = chunk.batch.num_rows, self.n_features
-            columns, rows = first.array(*shape, order="F"), second.array(*shape)
+            columns, X = scratch.array(*shape, order="F"), rows.array(*shape)
             self.table.encoder.encode_into(columns, chunk)
-            np.copyto(rows, columns)
+            np.copyto(X, columns)
             codes = self.index.codes(chunk, self.table.roles.bag)
-            yield from self._sorted(rows, codes, first.array(*shape))
+            yield list(self._sorted(X, codes, scratch.array(*shape)))
 
     def _sorted(self, X: Array, codes: Array, out: Array) -> Iterator[tuple[int, Array, Array]]:
         parts = self.part_of[codes]

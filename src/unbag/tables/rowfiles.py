@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag.errors import TableError
+from unbag.tables.sources import ahead
 
 __all__ = ["RowFiles", "Scratch"]
 
@@ -33,7 +35,7 @@ class RowFiles:
     --------
     >>> files = RowFiles(np.array([1, 2]), 1)
     >>> rows = [(1, [[5]], [7]), (0, [[6]], [8]), (1, [[9]], [3])]
-    >>> files.fill((part, np.float32(X), np.int32(codes)) for part, X, codes in rows)
+    >>> files.fill([(part, np.float32(X), np.int32(codes))] for part, X, codes in rows)
     >>> [(X.tolist(), codes.tolist()) for X, codes in files.read(1)]
     [([[5.0], [9.0]], [7, 3])]
     >>> files.close()
@@ -46,11 +48,14 @@ class RowFiles:
         self._folder = tempfile.TemporaryDirectory(dir=folder, prefix="unbag-")
         self._features, self._codes = (Path(self._folder.name) / n for n in ("features", "codes"))
 
-    def fill(self, pieces: Iterable[tuple[int, Array, Array]]) -> None:
-        """Write all rows: some of a part, with their features and codes, at a time."""
+    def fill(self, chunks: Iterator[Sequence[tuple[int, Array, Array]]]) -> None:
+        """Write all rows, given as some of a part, with features and codes, at a time.
+
+        While a chunk of them is written the next one is made, in a thread.
+        """
         places = self.starts.copy()
         with self._features.open("wb") as features, self._codes.open("wb") as codes:
-            for part, X, some in pieces:
+            for part, X, some in chain.from_iterable(ahead(chunks)):
                 features.seek(4 * self.n_features * places[part])
                 features.write(X.data)
                 codes.seek(4 * places[part])
