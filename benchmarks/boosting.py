@@ -3,15 +3,17 @@
     python benchmarks/boosting.py             gap to the same learner with labels, ten draws
     python benchmarks/boosting.py --choose    settings side by side, by held-out bags of other draws
 
-Each draw has 2,000 bags of 20. `BagBoostingClassifier` is fitted to the proportions and to the
-labels with the same settings, and both are scored on 20,000 fresh instances. Two problems: one with
-label noise (the best possible accuracy is about 93 %), one without any. With ``--choose`` no label
-is used: 1,000 held-out bags of draws 100, 101, ... estimate the error of every setting.
+Each draw has 2,000 bags of 20. With each of its rules `BagBoostingClassifier` is fitted to the
+proportions and to the labels with the same settings, and both are scored on 20,000 fresh instances.
+Two problems: one with label noise (the best possible accuracy is about 93 %), one without any. With
+``--choose`` no label is used: 1,000 held-out bags of draws 100, 101, ... estimate the error of
+every setting.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -22,18 +24,35 @@ from unbag import BagBoostingClassifier, evaluate
 from unbag.randomness import numpy_generator
 
 PROBLEMS = ("noisy", "noiseless")
-SETTINGS: list[dict[str, Any]] = [
-    {"n_runs": 1},
-    {},
-    {"n_runs": 5},
-    {"n_runs": 1, "learning_rate": 0.05},
-    {"n_runs": 1, "learning_rate": 0.2},
-    {"n_runs": 1, "n_estimators": 1200},
-    {"n_runs": 1, "num_leaves": 5},
-    {"n_runs": 1, "num_leaves": 16},
-    {"n_runs": 1, "reg_lambda": 20.0},
-    {"n_runs": 1, "reg_lambda": 100.0},
-]
+SETTINGS: dict[str, list[dict[str, Any]]] = {
+    "debiased_square": [
+        {},
+        {"n_runs": 1},
+        {"n_runs": 5},
+        {"n_runs": 1, "learning_rate": 0.05},
+        {"n_runs": 1, "learning_rate": 0.2},
+        {"n_runs": 1, "n_estimators": 1200},
+        {"n_runs": 1, "num_leaves": 5},
+        {"n_runs": 1, "num_leaves": 16},
+        {"n_runs": 1, "reg_lambda": 20.0},
+        {"n_runs": 1, "reg_lambda": 100.0},
+    ],
+    "count_likelihood": [
+        {},
+        {"n_runs": 1},
+        {"n_runs": 1, "reg_lambda": 0.3},
+        {"n_runs": 1, "reg_lambda": 3.0},
+        {"n_runs": 1, "reg_lambda": 10.0},
+        {"n_runs": 1, "n_estimators": 800},
+        {"n_runs": 1, "reg_lambda": 3.0, "n_estimators": 800},
+        {"n_runs": 1, "num_leaves": 16},
+    ],
+}
+# By `--choose`, which sees no label.
+CHOSEN: dict[str, dict[str, Any]] = {
+    "debiased_square": {},
+    "count_likelihood": {"n_runs": 1, "n_estimators": 800},
+}
 
 
 def draw(problem: str, seed: int, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -53,13 +72,16 @@ def in_bags(labels: np.ndarray, bag_size: int) -> tuple[np.ndarray, np.ndarray]:
     return labels.reshape(-1, bag_size).mean(axis=1)[bags], bags
 
 
-def accuracies(problem: str, seed: int, *, n_bags: int, bag_size: int) -> tuple[float, float]:
+def accuracies(
+    problem: str, rule: str, seed: int, *, n_bags: int, bag_size: int
+) -> tuple[float, float]:
     """Accuracy learned from bags, and from labels."""
     n = n_bags * bag_size
     X, labels = draw(problem, seed, n + 20_000)
     y, bags = in_bags(labels[:n], bag_size)
-    from_bags = BagBoostingClassifier(random_state=seed).fit(X[:n], y, bags=bags)
-    from_labels = BagBoostingClassifier(random_state=seed).fit(X[:n], labels[:n])
+    settings = CHOSEN[rule] | {"rule": rule, "random_state": seed}
+    from_bags = BagBoostingClassifier(**settings).fit(X[:n], y, bags=bags)
+    from_labels = BagBoostingClassifier(**settings).fit(X[:n], labels[:n])
     return from_bags.score(X[n:], labels[n:]), from_labels.score(X[n:], labels[n:])
 
 
@@ -74,44 +96,43 @@ def held_out_error(
     return float(evaluate(clf, X[n:], y[n:], bags=bags[n:])["error"].value)
 
 
-def choose(options: argparse.Namespace) -> None:
+def choose(options: argparse.Namespace, problem: str, rule: str) -> None:
     """Print the estimated error of every setting, paired with that of the default."""
     sizes = {"n_bags": options.bags, "bag_size": options.size}
-    for problem in PROBLEMS:
-        found = {}
-        for settings in SETTINGS:
-            errors = [
-                held_out_error(problem, 100 + i, settings, **sizes) for i in range(options.seeds)
-            ]
-            found[str(settings)] = 100 * np.asarray(errors)
-            print(f"{problem} {settings}: estimated error {np.mean(errors):.4f}", flush=True)
-        for name, errors in found.items():
-            gap = errors - found["{}"]
-            spread = gap.std(ddof=1) / len(gap) ** 0.5
-            print(f"{problem} {name}: {gap.mean():+.2f} points from the default (± {spread:.2f})")
+    found = {}
+    for settings in SETTINGS[rule]:
+        errors = [
+            held_out_error(problem, 100 + i, settings | {"rule": rule}, **sizes)
+            for i in range(options.seeds)
+        ]
+        found[str(settings)] = 100 * np.asarray(errors)
+        print(f"{problem} {rule} {settings}: error {100 * np.mean(errors):.2f} %", flush=True)
+    for name, errors in found.items():
+        gap = errors - found["{}"]
+        spread = gap.std(ddof=1) / len(gap) ** 0.5
+        print(f"{problem} {rule} {name}: {gap.mean():+.2f} points from default (± {spread:.2f})")
 
 
-def compare(options: argparse.Namespace) -> dict[str, Any]:
+def compare(options: argparse.Namespace, problem: str, rule: str) -> dict[str, float]:
     """Print a line a seed, then means and spread."""
-    summary = {}
-    for problem in PROBLEMS:
-        found = []
-        for seed in range(options.seeds):
-            found.append(accuracies(problem, seed, n_bags=options.bags, bag_size=options.size))
-            bags, labels = found[-1]
-            print(f"{problem} seed {seed}: bags {bags:.4f}, labels {labels:.4f}", flush=True)
-        table = 100 * np.asarray(found)
-        gaps = table[:, 1] - table[:, 0]
-        summary[problem] = {
-            "bags": table[:, 0].mean(),
-            "labels": table[:, 1].mean(),
-            "gap": gaps.mean(),
-            "deviation_over_seeds": gaps.std(ddof=1),
-            "standard_error": gaps.std(ddof=1) / len(gaps) ** 0.5,
-            "largest": gaps.max(),
-        }
-        words = ", ".join(f"{name} {value:.2f}" for name, value in summary[problem].items())
-        print(f"{problem}, in points: {words}")
+    found = []
+    for seed in range(options.seeds):
+        found.append(accuracies(problem, rule, seed, n_bags=options.bags, bag_size=options.size))
+        bags, labels = found[-1]
+        print(f"{problem} {rule} seed {seed}: bags {bags:.4f}, labels {labels:.4f}", flush=True)
+    table = 100 * np.asarray(found)
+    gaps = table[:, 1] - table[:, 0]
+    summary = {
+        "bags": table[:, 0].mean(),
+        "labels": table[:, 1].mean(),
+        "gap": gaps.mean(),
+        "deviation_over_seeds": gaps.std(ddof=1),
+        "standard_error": gaps.std(ddof=1) / len(gaps) ** 0.5,
+        "largest": gaps.max(),
+    }
+    summary = {name: round(float(value), 3) for name, value in summary.items()}
+    words = ", ".join(f"{name} {value:.2f}" for name, value in summary.items())
+    print(f"{problem} {rule}, in points: {words}")
     return summary
 
 
@@ -123,15 +144,19 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=20)
     parser.add_argument("--choose", action="store_true", help="compare settings, without labels")
     parser.add_argument("--json", default=None, help="also write the figures to this file")
+    parser.add_argument("--rules", nargs="+", choices=[*SETTINGS], default=[*SETTINGS])
     options = parser.parse_args()
     if options.choose:
-        choose(options)
+        for problem, rule in itertools.product(PROBLEMS, options.rules):
+            choose(options, problem, rule)
         return
-    summary = compare(options)
+    summary: dict[str, Any] = {
+        problem: {rule: compare(options, problem, rule) for rule in options.rules}
+        for problem in PROBLEMS
+    }
     if options.json:
         shape = {"seeds": options.seeds, "bags": options.bags, "bag_size": options.size}
-        rounded = {p: {n: round(float(v), 3) for n, v in s.items()} for p, s in summary.items()}
-        Path(options.json).write_text(json.dumps(shape | rounded, indent=1) + "\n")
+        Path(options.json).write_text(json.dumps(shape | summary, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import unbag
@@ -18,7 +19,10 @@ pytest.importorskip("lightgbm", reason="the extra unbag[gbm] is not installed")
 SMALL = {"n_estimators": 60, "n_runs": 1, "min_child_samples": 5, "reg_lambda": 1.0}
 
 
-@parametrize_with_checks([BagBoostingClassifier(**SMALL, random_state=0)])
+RULES = ["debiased_square", "count_likelihood"]
+
+
+@parametrize_with_checks([BagBoostingClassifier(rule=r, **SMALL, random_state=0) for r in RULES])
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
 
@@ -105,10 +109,11 @@ def bagged():
     return X[order], y[order], bags[order], labels[order]
 
 
-@pytest.fixture(scope="module")
-def fitted(bagged):
+@pytest.fixture(scope="module", params=RULES)
+def fitted(bagged, request):
     X, y, bags, _ = bagged
-    return BagBoostingClassifier(n_estimators=150, random_state=0).fit(X, y, bags=bags)
+    clf = BagBoostingClassifier(rule=request.param, n_estimators=150, random_state=0)
+    return clf.fit(X, y, bags=bags)
 
 
 def test_it_learns_what_no_linear_model_can(fitted, bagged):
@@ -123,22 +128,24 @@ def test_it_is_evaluated_like_the_others(fitted, bagged):
     assert 1 - fitted.score(X, y, bags=bags) == pytest.approx(found)
 
 
-def test_several_classes(rng):
+@pytest.mark.parametrize("rule", RULES)
+def test_several_classes(rng, rule):
     X = rng.normal(size=(3000, 3))
     labels = X.argmax(axis=1)
     bags = np.repeat(np.arange(600), 5)
     y = np.eye(3)[labels].reshape(600, 5, 3).mean(axis=1)[bags]
-    clf = BagBoostingClassifier(n_estimators=80, random_state=0).fit(X, y, bags=bags)
+    clf = BagBoostingClassifier(rule=rule, n_estimators=80, random_state=0).fit(X, y, bags=bags)
     assert clf.score(X, labels) > 0.85
     np.testing.assert_allclose(clf.predict_proba(X).sum(axis=1), 1)
 
 
-def test_several_labels(rng):
+@pytest.mark.parametrize("rule", RULES)
+def test_several_labels(rng, rule):
     X = rng.normal(size=(2000, 2))
     labels = np.column_stack([X[:, 0] > 0, X[:, 0] > -1]).astype(float)
     bags = np.repeat(np.arange(400), 5)
     y = labels.reshape(400, 5, 2).mean(axis=1)[bags]
-    clf = BagBoostingClassifier(n_estimators=80, random_state=0).fit(X, y, bags=bags)
+    clf = BagBoostingClassifier(rule=rule, n_estimators=80, random_state=0).fit(X, y, bags=bags)
     assert (clf.predict(X) == labels).mean() > 0.9
 
 
@@ -163,6 +170,36 @@ def test_runs_side_by_side_are_averaged(rng, bagged, n_outputs):
     mean = raw.mean(axis=1) + clf.initial_score_
     wanted = scores_of_raw(mean, clf.task_)
     np.testing.assert_allclose(clf.predict_proba(X)[:, -n_outputs:], wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_noise_of_known_variance_is_learned_through(rng, bagged, rule):
+    X, y, bags, labels = bagged
+    noise = rng.normal(scale=0.05, size=400)
+    clf = BagBoostingClassifier(rule=rule, n_estimators=150, n_runs=1, random_state=0)
+    clf.fit(X, y + noise[bags], bags=bags, noise_variance=0.05**2)
+    assert clf.score(X, labels) > 0.85
+
+
+def test_each_rule_has_its_own_penalty(bagged):
+    """Which `reg_lambda` overrules, and cloning keeps."""
+    X, y, bags, _ = bagged
+    scores = {}
+    for rule, penalty in [("debiased_square", 50.0), ("count_likelihood", 1.0)]:
+        clf = BagBoostingClassifier(rule=rule, n_estimators=5, n_runs=1, random_state=0)
+        assert clone(clf).get_params()["rule"] == rule
+        for value in (None, penalty, 2 * penalty):
+            clf = clone(clf).set_params(reg_lambda=value).fit(X, y, bags=bags)
+            scores[rule, value] = clf.predict_proba(X)
+        np.testing.assert_array_equal(scores[rule, None], scores[rule, penalty])
+        assert not np.allclose(scores[rule, None], scores[rule, 2 * penalty])
+    assert not np.allclose(scores["debiased_square", None], scores["count_likelihood", None])
+
+
+def test_another_rule_is_refused(bagged):
+    X, y, bags, _ = bagged
+    with pytest.raises(ValueError, match="BagClassifier"):
+        BagBoostingClassifier(rule="easy_log").fit(X, y, bags=bags)
 
 
 def test_constant_features_are_refused():

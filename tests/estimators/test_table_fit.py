@@ -15,6 +15,7 @@ from unbag import BagRidgeClassifier, TableModel, learn_table
 from unbag.errors import MissingExtraError, TableError
 from unbag.estimators import FitOptions, ModelFolderError, fit_table
 from unbag.estimators.table_data import BagsInMemory, BagsOnDisk, split_index
+from unbag.estimators.table_options import BOOSTED
 from unbag.tables import Roles, scan_table
 
 RIDGE = FitOptions(models=("ridge",))
@@ -99,11 +100,13 @@ def crossed(rng):
     return table.set_column(1, "rate", [rate[group]]), labels
 
 
-def test_boosting_is_chosen_where_it_is_best_and_saved_as_plain_data(rng, tmp_path):
+@pytest.mark.parametrize("trees", ["boosting", "count_boosting"])
+def test_boosting_is_chosen_where_it_is_best_and_saved_as_plain_data(rng, tmp_path, trees):
     pytest.importorskip("lightgbm", reason="the extra unbag[gbm] is not installed")
     table, labels = crossed(rng)
-    model = learn_table(table, ROLES, options=FitOptions(models=("ridge", "boosting")))
-    assert model.record["chosen"] == "boosting"
+    model = learn_table(table, ROLES, options=FitOptions(models=("ridge", trees)))
+    assert model.record["chosen"] == trees
+    assert model.classifier.rule == BOOSTED[trees]
     best = model.record["candidates"][0]
     assert 0 < best["epochs"] <= len(best["history"]["held_out_risk"])
     again = TableModel.load(model.save(tmp_path / "m"))

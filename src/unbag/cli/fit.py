@@ -12,7 +12,7 @@ from unbag.cli import options as opt
 from unbag.cli.showing import show_candidates, show_checks, show_data, show_metrics
 from unbag.estimators.table_fit import fit_table
 from unbag.estimators.table_model import check_free, stated_error
-from unbag.estimators.table_options import BOOSTING, NETS, RIDGE, FitOptions
+from unbag.estimators.table_options import BOOSTED, BOOSTING, NETS, RIDGE, FitOptions
 from unbag.estimators.table_record import data_record, fit_record
 from unbag.report import render_report
 from unbag.rules import RULES
@@ -37,7 +37,8 @@ def fit(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="Model to try, repeat for several: ridge, boosting, nets, or one rule for a net."
+            help="Model to try, repeat for several: ridge, boosting, count_boosting, nets, or one "
+            "rule for a net."
         ),
     ] = None,
     epochs: Annotated[
@@ -106,7 +107,7 @@ def checked_models(names: list[str] | None) -> tuple[str, ...]:
     if not names:
         return FitOptions().models
     rules = {name: (name,) for name, rule in RULES.items() if rule.differentiable}
-    known = {RIDGE: (RIDGE,), BOOSTING: (BOOSTING,), "nets": NETS, **rules}
+    known = {**{name: (name,) for name in (RIDGE, *BOOSTED)}, "nets": NETS, **rules}
     for name in names:
         if name not in known:
             raise typer.BadParameter(f"--model must be one of {', '.join(known)}, got {name!r}.")

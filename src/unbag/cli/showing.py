@@ -51,7 +51,7 @@ def show_candidates(candidates: list[dict[str, Any]], console: Console) -> None:
     columns = ("model", "square risk", "95 % interval", "error", "trained for")
     table = Table(*columns, title="Tried on held-out bags")
     for candidate in candidates:
-        unit = "trees" if candidate["name"] == "boosting" else "epochs"
+        unit = "trees" if "boosting" in candidate["name"] else "epochs"
         length = f"{candidate['epochs']} {unit}" if candidate["epochs"] else "closed form"
         risk, error = candidate["risk"], candidate["error"]["value"]
         cells = (f"{risk['value']:.4f}", _ends(risk), f"{100 * error:.1f} %", length)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,8 @@ class BagGradients:
     Noise of known variance adds a constant to the loss. It enters through the weights, which are
     the inverse variances of the residuals up to a factor, as for `BagRidgeClassifier`.
     """
+
+    default_penalty: ClassVar[float] = 50.0
 
     def __init__(self, data: Bags) -> None:
         self.task: Task = data.task

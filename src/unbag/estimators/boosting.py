@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,24 +13,28 @@ from unbag.errors import BagDataError
 from unbag.estimators.bag_gradients import BagGradients, initial_scores, scores_of_raw
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.classifier import draw_seed
+from unbag.estimators.count_gradients import CountGradients
 from unbag.estimators.saving import ModelFolderError, read_folder, write_folder
 from unbag.estimators.tree_stopping import HeldOutTrees, gathered
 from unbag.evaluation.risk import Loss
 from unbag.extras import import_extra
 
-__all__ = ["BagBoostingClassifier"]
+__all__ = ["BagBoostingClassifier", "BoostingRule"]
 
 Array = NDArray[Any]
+BoostingRule = Literal["debiased_square", "count_likelihood"]
 
 
 class BagBoostingClassifier(BagEstimator):
     """Boosted trees for single instances, learned from the average labels of bags.
 
-    LightGBM grows the trees; the gradient is that of the debiased square loss over all bags, which
-    couples the instances of a bag. Needs the extra ``unbag[gbm]``.
+    LightGBM grows the trees; the gradient is that of a loss over all bags, which couples the
+    instances of a bag. Needs the extra ``unbag[gbm]``.
 
     Parameters
     ----------
+    rule : {"debiased_square", "count_likelihood"}
+        The loss: see the notes.
     n_estimators : int
         Rounds of one tree, or of one tree a class.
     n_runs : int
@@ -42,9 +46,10 @@ class BagBoostingClassifier(BagEstimator):
         Leaves of a tree.
     min_child_samples : int
         Fewest instances in a leaf.
-    reg_lambda : float
-        Penalty on the squares of the leaves, in the loss summed over instances. A proportion says
-        much less about an instance than its label, so this is larger than is usual for labels.
+    reg_lambda : float, optional
+        Penalty on the squares of the leaves, in the units of the loss: the square loss is summed
+        over instances, the likelihood over bags. None takes 50 for the one and 1 for the other. A
+        proportion says much less about an instance than its label: hence the 50.
     extra_trees : bool
         Whether split points are drawn at random instead of searched: trees that search find the
         chance composition of the bags.
@@ -74,8 +79,13 @@ class BagBoostingClassifier(BagEstimator):
 
     Notes
     -----
-    The training loss is an unbiased estimate of the instance square loss, for bags that are random
-    groups of i.i.d. instances.
+    "debiased_square" is an unbiased estimate of the instance square loss of any scores, for bags
+    that are random groups of i.i.d. instances. Proportions need not be counts.
+
+    "count_likelihood" is maximum likelihood of the bags' counts, for labels that are independent
+    given the features, however bags were grouped; no instance loss is estimated on the way. It uses
+    all that a count says, so it learns more from the same small bags. A round takes longer, the
+    more so the larger the bags, and twice the default number of rounds is often better.
 
     References
     ----------
@@ -95,12 +105,13 @@ class BagBoostingClassifier(BagEstimator):
     def __init__(
         self,
         *,
+        rule: BoostingRule = "debiased_square",
         n_estimators: int = 400,
         n_runs: int = 3,
         learning_rate: float = 0.1,
         num_leaves: int = 8,
         min_child_samples: int = 20,
-        reg_lambda: float = 50.0,
+        reg_lambda: float | None = None,
         extra_trees: bool = True,
         validation_share: float = 0.0,
         patience: int | None = None,
@@ -108,6 +119,7 @@ class BagBoostingClassifier(BagEstimator):
         n_jobs: int = 1,
         random_state: Any = None,
     ) -> None:
+        self.rule = rule
         self.n_estimators = n_estimators
         self.n_runs = n_runs
         self.learning_rate = learning_rate
@@ -161,7 +173,7 @@ class BagBoostingClassifier(BagEstimator):
 
     def _grow(self, lightgbm: Any, data: Bags, aside: Bags | None, seed: int) -> None:
         data = gathered(data)
-        gradients, n_columns = BagGradients(data), self.n_runs * data.n_outputs
+        gradients, n_columns = self._gradients(data), self.n_runs * data.n_outputs
 
         def objective(raw: Array, dataset: Any) -> tuple[Array, Array]:
             runs = self._by_run(raw).swapaxes(0, 1)
@@ -184,7 +196,18 @@ class BagBoostingClassifier(BagEstimator):
         self.n_trees_ = self.booster_.best_iteration if aside else self.booster_.current_iteration()
         self.booster_.free_dataset()
 
-    def _parameters(self, gradients: BagGradients, seed: int) -> dict[str, Any]:
+    def _gradients(self, data: Bags) -> BagGradients | CountGradients:
+        if self.rule == "debiased_square":
+            return BagGradients(data)
+        if self.rule == "count_likelihood":
+            return CountGradients(data, learning_rate=self.learning_rate)
+        raise ValueError(
+            f"rule must be 'debiased_square' or 'count_likelihood', got {self.rule!r}. "
+            "BagClassifier takes the others."
+        )
+
+    def _parameters(self, gradients: BagGradients | CountGradients, seed: int) -> dict[str, Any]:
+        penalty = gradients.default_penalty if self.reg_lambda is None else self.reg_lambda
         return {
             "learning_rate": self.learning_rate,
             "num_leaves": self.num_leaves,
@@ -192,7 +215,7 @@ class BagBoostingClassifier(BagEstimator):
             # Sure scores have little curvature, so its sum must forbid no leaf but an empty one;
             # LightGBM's counts are estimates and do not, which ends in a fatal error.
             "min_sum_hessian_in_leaf": gradients.smallest_curvature / 2,
-            "lambda_l2": self.reg_lambda,
+            "lambda_l2": penalty,
             "extra_trees": self.extra_trees,
             "seed": seed % 2**31,
             "num_threads": 0 if self.n_jobs == -1 else self.n_jobs,

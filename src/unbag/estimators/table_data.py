@@ -14,7 +14,7 @@ from unbag.bags import Bags
 from unbag.engine import Monitor, Settings, Trial, TrialResult, train
 from unbag.engine.streaming import train_stream
 from unbag.errors import TableError
-from unbag.estimators.boosting import BagBoostingClassifier
+from unbag.estimators.boosting import BagBoostingClassifier, BoostingRule
 from unbag.estimators.classifier import BagClassifier
 from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.estimators.tree_stopping import gathered
@@ -105,10 +105,17 @@ class BagsInMemory:
         return BagRidgeClassifier().fit_bags(self.bags.take(self.split.of(groups)))
 
     def boosting(
-        self, groups: Sequence[str], *, n_trees: int, seed: int, held_out: Bags | None = None
+        self,
+        rule: BoostingRule,
+        groups: Sequence[str],
+        *,
+        n_trees: int,
+        seed: int,
+        held_out: Bags | None = None,
     ) -> BagBoostingClassifier:
         """Boosted trees on these groups; held-out bags, if given, choose how many."""
         clf = BagBoostingClassifier(
+            rule=rule,
             n_estimators=n_trees,
             patience=None if held_out is None else PATIENCE,
             criterion="square",

@@ -21,7 +21,7 @@ from unbag.estimators.table_data import (
     split_index,
 )
 from unbag.estimators.table_model import TableModel
-from unbag.estimators.table_options import BOOSTING, RIDGE, FitOptions
+from unbag.estimators.table_options import BOOSTED, RIDGE, FitOptions
 from unbag.evaluation import (
     BagReport,
     Evaluation,
@@ -46,7 +46,7 @@ class CandidateModel:
     Attributes
     ----------
     name : str
-        "ridge", "boosting", or the rule of a net.
+        "ridge", "boosting", "count_boosting", or the rule of a net.
     risk, error : RiskEstimate
         Square risk, by which is chosen, and 0-1 error.
     epochs : int
@@ -142,12 +142,12 @@ def fit_table(
 
 def _possible(options: FitOptions, *, streamed: bool, say: Callable[[str], None]) -> FitOptions:
     """Leave boosting out where it cannot be: LightGBM wants all rows at once."""
-    if BOOSTING not in options.models:
+    if not any(name in BOOSTED for name in options.models):
         return options
     import_extra("lightgbm", extra="gbm", purpose="Boosting")  # before the work, not after it
     if not streamed:
         return options
-    rest = tuple(name for name in options.models if name != BOOSTING)
+    rest = tuple(name for name in options.models if name not in BOOSTED)
     if not rest:
         raise TableError(
             "Boosting needs all rows in memory, and they take more than `memory`. Raise it, or "
@@ -195,9 +195,9 @@ def _candidates(
     if RIDGE in options.models:
         scores = data.ridge(["training"]).predict_proba(choosing.X)
         found.append(CandidateModel(RIDGE, *_risks(scores, choosing)))
-    if BOOSTING in options.models:
-        found.append(_boosted(data, choosing, options))
-    rules = [name for name in options.models if name not in (RIDGE, BOOSTING)]
+    trees = [name for name in options.models if name in BOOSTED]
+    found += [_boosted(name, data, choosing, options) for name in trees]
+    rules = [name for name in options.models if name not in (RIDGE, *BOOSTED)]
     if rules:
         monitor = held_out_risk(choosing, criterion="square")
         settings = _settings(options, options.epochs or 1, "held_out_risk")
@@ -207,15 +207,16 @@ def _candidates(
 
 
 def _boosted(
-    data: BagsInMemory | BagsOnDisk, choosing: Bags, options: FitOptions
+    name: str, data: BagsInMemory | BagsOnDisk, choosing: Bags, options: FitOptions
 ) -> CandidateModel:
     n_trees = options.trees_on(data.index.n_rows)
-    clf = _boosting(data, ["training"], n_trees, options, choosing)
+    clf = _boosting(name, data, ["training"], n_trees, options, choosing)
     risks = _risks(clf.predict_proba(choosing.X), choosing)
-    return CandidateModel(BOOSTING, *risks, clf.n_trees_, {"held_out_risk": clf.held_out_risk_})
+    return CandidateModel(name, *risks, clf.n_trees_, {"held_out_risk": clf.held_out_risk_})
 
 
 def _boosting(
+    name: str,
     data: BagsInMemory | BagsOnDisk,
     groups: Sequence[str],
     n_trees: int,
@@ -223,7 +224,8 @@ def _boosting(
     held_out: Bags | None = None,
 ) -> Any:
     assert isinstance(data, BagsInMemory)  # `_possible` has seen to it
-    return data.boosting(groups, n_trees=n_trees, seed=options.seed, held_out=held_out)
+    rule, seed = BOOSTED[name], options.seed
+    return data.boosting(rule, groups, n_trees=n_trees, seed=seed, held_out=held_out)
 
 
 def _trials(rules: Sequence[str], options: FitOptions) -> list[Trial]:
@@ -251,8 +253,8 @@ def _refitted(
     groups = ["training", "choosing"]
     if best.name == RIDGE:
         return data.ridge(groups)
-    if best.name == BOOSTING:
-        return _boosting(data, groups, best.epochs, options)
+    if best.name in BOOSTED:
+        return _boosting(best.name, data, groups, best.epochs, options)
     settings = _settings(options, best.epochs, None)
     [result] = data.nets(_trials([best.name], options), groups, [], settings)
     return net_of(result, table.index, len(table.encoder.features))

@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from unbag.estimators.boosting import BoostingRule
 from unbag.extras import has_module
 
-__all__ = ["BOOSTING", "NETS", "RIDGE", "FitOptions"]
+__all__ = ["BOOSTED", "BOOSTING", "NETS", "RIDGE", "FitOptions"]
 
 RIDGE, BOOSTING = "ridge", "boosting"
+BOOSTED: dict[str, BoostingRule] = {
+    BOOSTING: "debiased_square",
+    "count_boosting": "count_likelihood",
+}
 ROWS_SEEN = 10_000_000
 TREE_ROWS = 400_000_000  # a minute of one core
 NETS = ("debiased_square", "proportion_log", "easy_log")
@@ -27,8 +32,9 @@ class FitOptions:
     Parameters
     ----------
     models : tuple of str
-        Candidates: "ridge" for the closed form, "boosting" for trees (extra ``unbag[gbm]``; bags
-        in memory only), or a rule of `unbag.rules.RULES` for a net.
+        Candidates: "ridge" for the closed form, "boosting" for trees by the debiased square loss,
+        "count_boosting" for trees by the likelihood of counts (extra ``unbag[gbm]``; bags in memory
+        only), or a rule of `unbag.rules.RULES` for a net.
     epochs : int, optional
         Most epochs of a net; the best of them is chosen on held-out bags. None shows a net ten
         million rows, in 1 to 100 epochs.

@@ -13,7 +13,7 @@ from torch.nn.functional import logsigmoid, softplus
 from unbag.bags.batch import BagBatch
 from unbag.rules.base import InstanceLoss, Rule
 
-__all__ = ["CountLikelihood", "own_logits"]
+__all__ = ["CountLikelihood", "own_logits", "tilt_to_mean"]
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class CountLikelihood(Rule):
         )
         safe = torch.where(inside, counts, sizes / 2)
         exact = batch.largest_size <= self.exact_up_to
-        tilt = _tilt_to_mean(outputs.detach(), safe, batch, n_steps=6 if exact else 16)
+        tilt = tilt_to_mean(outputs.detach(), safe, batch, n_steps=6 if exact else 16)
         law = _exact_log_mass if exact else _gaussian_log_mass
         return torch.where(inside, law(outputs, safe, tilt, batch), extreme)
 
@@ -104,7 +104,7 @@ def _class_against_rest(outputs: Tensor) -> Tensor:
     return log_scores - others.masked_fill(own, -torch.inf).logsumexp(dim=-1)
 
 
-def _tilt_to_mean(outputs: Tensor, counts: Tensor, batch: BagBatch, *, n_steps: int) -> Tensor:
+def tilt_to_mean(outputs: Tensor, counts: Tensor, batch: BagBatch, *, n_steps: int) -> Tensor:
     """Find the shift of the logits for which the expected count is `counts`.
 
     Newton's method from the shift that would be right for equal scores, with a bisection whenever

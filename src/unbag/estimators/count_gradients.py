@@ -1,0 +1,208 @@
+"""Gradient and curvature of the likelihood of all bags' counts, for boosting."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.special import expit
+from torch import Tensor
+
+from unbag.bags import BagBatch, Bags
+from unbag.estimators.bag_gradients import SMALLEST
+from unbag.rules import CountLikelihood
+from unbag.rules.count_likelihood import own_logits, tilt_to_mean
+
+__all__ = ["CountGradients", "expected_labels"]
+
+Array = NDArray[Any]
+NUMBERS_AT_ONCE = 2**15  # complex ones, half a MiB: what stays close to a core
+TINY = 1e-300
+
+
+class CountGradients:
+    r"""Minus the log likelihood of the bags' counts, summed over bags, as boosting wants it.
+
+    By the logit of one label the gradient is its score minus its probability given the count. The
+    curvature is :math:`v_i^2 / V`, with :math:`v_i` the variance of a label and :math:`V` that of
+    its bag's count: what the count would tell about the logit if it were Gaussian. For bags of one
+    both are those of logistic regression. Several classes have the likelihood of each class's own
+    count, through the softmax.
+
+    Parameters
+    ----------
+    data : Bags
+        With the instances of the first bag first.
+    learning_rate : float
+        What the steps will be multiplied by.
+
+    Notes
+    -----
+    That curvature is the diagonal of a matrix whose off-diagonal entries add up for instances that
+    move together. Two corrections keep steps from overshooting, and leave the minimum where it is:
+
+    - All instances move together along the constant, where bags of :math:`k` have :math:`k` times
+      the curvature of the diagonal. The part of the gradient that a common shift explains is
+      divided by that ratio. For random bags the diagonal is then right along any leaf, up to its
+      share of the instances.
+    - Instances of a bag that are alike in a feature move together when a tree splits on it. With
+      :math:`\rho` the largest correlation of a feature within bags, their curvature is up to about
+      :math:`1 + (k - 1) \rho` times the diagonal, which is enlarged as far as the learning rate
+      leaves steps too long.
+    """
+
+    default_penalty: ClassVar[float] = 1.0
+
+    def __init__(self, data: Bags, *, learning_rate: float) -> None:
+        self.rule, self.batch = CountLikelihood(), _batch_of(data)
+        self.sizes, self.starts = data.sizes, data.starts
+        self.noise = (self.batch.bag_sizes.square() * self.batch.noise).numpy()
+        together = 1 + (data.sizes - 1) * largest_correlation(data)
+        self.damping = np.maximum(1, learning_rate * together)[:, None, None]
+        # Both of two classes tell the same count.
+        self.weight = 0.5 if data.task == "multiclass" and data.n_outputs == 2 else 1.0
+
+    def __call__(self, raw: Array) -> tuple[Array, Array]:
+        """Gradient and curvature at raw scores (n_instances, n_outputs), of the same shape."""
+        by_scores, precision = self._expected_counts(self._outputs(raw))
+        of_bags = np.add.reduceat(by_scores, self.starts)
+        common = (by_scores * self._spread(of_bags * precision)).sum(axis=1)
+        curvature = (by_scores**2 * self._spread(self.damping * precision)).sum(axis=1)
+        slopes = _with_common_step(self.gradient(raw), curvature, common)
+        smallest = SMALLEST / self._spread(self.sizes)[:, None]
+        return slopes, np.maximum(self.weight * curvature, smallest)
+
+    @property
+    def smallest_curvature(self) -> float:
+        """No instance's curvature is below this."""
+        return SMALLEST / float(self.sizes.max())
+
+    def gradient(self, raw: Array) -> Array:
+        """Gradient of the loss itself, before anything is done about overshooting."""
+        outputs = self._outputs(raw)
+        excess = self.weight * self._excess(outputs)
+        return _through_softmax(excess, outputs) if self.batch.task == "multiclass" else excess
+
+    def _outputs(self, raw: Array) -> Array:
+        logits = torch.from_numpy(raw[:, 0] if self.batch.task == "binary" else raw)
+        return own_logits(logits, self.batch).numpy()
+
+    def _excess(self, outputs: Array) -> Array:
+        """Score of each label minus its probability given the count of its bag."""
+        exact = self.batch.largest_size <= self.rule.exact_up_to
+        if exact and self.batch.noise_variance is None:
+            return expit(outputs) - expected_labels(torch.from_numpy(outputs), self.batch)
+        logits = torch.from_numpy(outputs).requires_grad_()
+        loss = self.rule.of_each_bag(logits, self.batch).sum()
+        return torch.autograd.grad(loss, logits)[0].numpy()
+
+    def _expected_counts(self, outputs: Array) -> tuple[Array, Array]:
+        """Size of their slopes by raw scores, and the inverse of the counts' variances.
+
+        Shapes (n_instances, n_counts, n_outputs) and (n_bags, n_counts, n_outputs). Only a class's
+        count depends on all outputs; others have an axis of one.
+        """
+        scores, variance = expit(outputs), expit(outputs) * expit(-outputs)
+        of_counts = np.add.reduceat(variance, self.starts) + self.noise
+        precision = 1 / np.maximum(of_counts, TINY)
+        if self.batch.task != "multiclass":
+            return variance[:, None, :], precision[:, None, :]
+        slopes = scores[:, :, None] * scores[:, None, :]
+        classes = np.arange(scores.shape[1])
+        slopes[:, classes, classes] = variance
+        return slopes, precision[:, :, None]
+
+    def _spread(self, values: Array) -> Array:
+        return np.repeat(values, self.sizes, axis=0)
+
+
+def _with_common_step(slopes: Array, curvature: Array, common: Array) -> Array:
+    """Divide what a common shift explains by the ratio of its curvature to the diagonal."""
+    total = np.maximum(common.sum(axis=0), TINY)
+    kept = np.minimum(curvature.sum(axis=0) / total, 1)
+    return slopes - (1 - kept) * common * (slopes.sum(axis=0) / total)
+
+
+def expected_labels(outputs: Tensor, batch: BagBatch) -> Array:
+    """Probability of each label given its bag's count, in closed form.
+
+    What differentiating `CountLikelihood` gives too, but slower: no logarithm of a frequency's term
+    is taken, and none is kept.
+
+    Parameters
+    ----------
+    outputs : Tensor of shape (n_instances, n_outputs)
+        Logits of the labels' own probabilities, in double precision.
+    batch : BagBatch
+        Bags without noise.
+
+    Examples
+    --------
+    >>> batch = BagBatch(torch.tensor([0.5, 1.0]), 2)
+    >>> expected_labels(torch.zeros(4, 1, dtype=torch.float64), batch).round(3).ravel()
+    array([0.5, 0.5, 1. , 1. ])
+    """
+    counts = (batch.bag_sizes * batch.targets).double().round()
+    inside = (counts > 0) & (counts < batch.bag_sizes)
+    if not inside.any():
+        return batch.spread(counts / batch.bag_sizes).numpy()
+    safe = torch.where(inside, counts, batch.bag_sizes / 2)
+    # Tilting changes no probability given the count, and makes that count a likely one.
+    tilt = tilt_to_mean(outputs, safe, batch, n_steps=6)
+    scores = (outputs + batch.spread(tilt)).sigmoid()
+    sizes = batch.bag_sizes[:, 0].numpy().astype(int)
+    columns = zip(scores.numpy().T, safe.numpy().T, strict=True)
+    found = np.column_stack([_given_counts(*column, sizes) for column in columns])
+    return np.where(batch.spread(inside), np.clip(found, 0, 1), batch.spread(counts > 0))
+
+
+def _given_counts(scores: Array, counts: Array, sizes: Array) -> Array:
+    """Invert characteristic functions of counts with and without one label, some bags at a time."""
+    half = (sizes.max() + 1) // 2  # the other frequencies are conjugates, and none is pi
+    turns = np.exp(2j * np.pi * np.arange(1, half + 1) / (2 * half + 1))
+    found, ends = np.empty_like(scores), np.cumsum(sizes)
+    part = (ends - 1) * half // NUMBERS_AT_ONCE
+    for bags in np.split(np.arange(len(sizes)), np.flatnonzero(np.diff(part)) + 1):
+        rows = slice(ends[bags[0]] - sizes[bags[0]], ends[bags[-1]])
+        found[rows] = _given_counts_of(scores[rows], counts[bags], sizes[bags], turns)
+    return found
+
+
+def _given_counts_of(scores: Array, counts: Array, sizes: Array, turns: Array) -> Array:
+    factors = 1 + scores[:, None] * (turns - 1)
+    terms = np.multiply.reduceat(factors, np.cumsum(sizes) - sizes, axis=0)
+    terms *= turns.conj() ** counts[:, None]
+    with_label = np.repeat(terms, sizes, axis=0) * turns / factors
+    mass = np.maximum(1 + 2 * terms.real.sum(axis=1), TINY)
+    return scores * (1 + 2 * with_label.real.sum(axis=1)) / np.repeat(mass, sizes)
+
+
+def largest_correlation(data: Bags) -> float:
+    """Largest correlation of a feature between two instances of a bag; 0 for bags of one."""
+    pairs = float((data.sizes * (data.sizes - 1.0)).sum())
+    return max([0.0, *(_correlation(column, data.starts, pairs) for column in data.X.T)])
+
+
+def _correlation(feature: Array, starts: Array, pairs: float) -> float:
+    centred = feature - feature.mean(dtype=float)
+    squares = float(centred @ centred)
+    products = float(np.square(np.add.reduceat(centred, starts)).sum()) - squares
+    return products / pairs * len(feature) / squares if pairs and squares else 0.0
+
+
+def _through_softmax(slopes: Array, outputs: Array) -> Array:
+    """From the logits of the classes' own probabilities to those of the softmax."""
+    over_rest = slopes / np.maximum(expit(-outputs), TINY)
+    return slopes - expit(outputs) * (over_rest.sum(axis=1, keepdims=True) - over_rest)
+
+
+def _batch_of(data: Bags) -> BagBatch:
+    noise = data.noise_variance
+    return BagBatch(
+        torch.as_tensor(data.proportions, dtype=torch.float64),
+        data.equal_size or torch.as_tensor(data.sizes),
+        None if noise is None else torch.as_tensor(noise),
+        task=data.task,
+    )
