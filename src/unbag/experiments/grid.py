@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import Any, Literal
 
-from unbag.experiments.spec import RIDGE, RIDGE_POINTS, TrialSpec
+from unbag.experiments.spec import RIDGE, RIDGE_POINTS, Conditions, TrialSpec
 from unbag.models import MODELS
 from unbag.rules import RULES
 
 __all__ = ["GRIDS", "Cell", "Grid", "RuleEntry", "Teacher", "load_grids"]
 
-GRIDS = ("mnist", "cifar", "figure1", "figure2", "figure3")
+GRIDS = ("mnist", "cifar", "mnist_exact", "cifar_exact", "figure1", "figure2", "figure3")
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,7 @@ class Grid:
     instances_per_batch: int = 1000
     full_batch: bool = False
     measures: str = "errors"
+    conditions: Conditions = "ours"
     stacks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -141,6 +142,7 @@ class Grid:
             measures=self.measures,
             redraw=rule.redraw,
             schedule=rule.schedule,
+            conditions=self.conditions,
             teacher=self._teacher(dataset, bag_size, rule.teacher),
         )
         rates: tuple[float | None, ...] = self.learning_rates if trained else (None,)
@@ -188,7 +190,7 @@ class Grid:
 
 
 def load_grids(name: str) -> list[Grid]:
-    """Read a declared grid: one, or for a figure that extends tables, one for each of them.
+    """Read a declared grid: one, or where it extends others, one for each of them.
 
     Parameters
     ----------
@@ -200,16 +202,18 @@ def load_grids(name: str) -> list[Grid]:
     declared = tomllib.loads(_text(name))
     if "extends" not in declared:
         return [_grid(name, declared)]
-    parts = [grid for parent in declared["extends"] for grid in load_grids(parent)]
-    return [
-        replace(_drawn_from(grid, declared), name=name, title=declared["title"]) for grid in parts
-    ]
+    parents = declared.pop("extends")
+    return [_derived(name, grid, declared) for parent in parents for grid in load_grids(parent)]
 
 
-def _drawn_from(table: Grid, declared: dict[str, Any]) -> Grid:
-    """What a figure shows of a table."""
-    models = [model for model in declared["models"] if model in table.models]
-    return table.restrict(models=models, bag_sizes=declared["bag_sizes"])
+def _derived(name: str, parent: Grid, declared: dict[str, Any]) -> Grid:
+    """A figure of a table, or a table under other conditions; models may depend on the parent."""
+    changes = {key: v for key, v in declared.items() if key not in ("models", "rules")}
+    models = declared["models"]
+    models = models[parent.name] if isinstance(models, dict) else models
+    kept = declared.get("rules")
+    rules = _teachable(parent.rules, models) if kept is None else _named(parent.rules, kept)
+    return replace(parent, name=name, models=tuple(models), rules=rules, **_tuples(changes))
 
 
 def _text(name: str) -> str:

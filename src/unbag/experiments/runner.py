@@ -128,7 +128,8 @@ class Runner:
         """
         together: dict[tuple[TrialSpec, int], list[TrialSpec]] = {}
         for trial in trials:
-            seed = trial.seed if self.device == "cpu" else 0
+            own_batches = self.device == "cpu" and trial.conditions == "ours"
+            seed = trial.seed if own_batches else 0
             together.setdefault((trial.stack, seed), []).append(trial)
         stacks = []
         for alike in together.values():

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from unbag.rules import Rule
 
-__all__ = ["RIDGE", "RIDGE_POINTS", "TrialSpec", "teachers_of"]
+__all__ = ["RIDGE", "RIDGE_POINTS", "Conditions", "TrialSpec", "teachers_of"]
+
+Conditions = Literal["ours", "exact"]
+"""Bags drawn for each seed, or images, bags and batches as the paper's code has them."""
 
 RIDGE = "ridge"
 """The rule that is solved in closed form rather than trained."""
@@ -21,8 +24,17 @@ RIDGE_POINTS = 61
 
 # Raised when the meaning of a stored number changes, so that old rows are not taken for new ones.
 VERSION = 1
-_ADDED_LATER = {"redraw": False, "schedule": "constant", "teacher": ""}
-_SHARED_WITH_TEACHER = ("dataset", "data", "bag_size", "seed", "epochs", "measures", "version")
+_ADDED_LATER = {"redraw": False, "schedule": "constant", "conditions": "ours", "teacher": ""}
+_SHARED_WITH_TEACHER = (
+    "dataset",
+    "data",
+    "bag_size",
+    "seed",
+    "epochs",
+    "measures",
+    "version",
+    "conditions",
+)
 
 
 @dataclass(frozen=True)
@@ -51,6 +63,8 @@ class TrialSpec:
     teacher : str
         What `as_teacher` of another trial gives, or empty. That trial learns from the bags, this
         one from bags of one instance, whose proportions are its teacher's probabilities.
+    conditions : {"ours", "exact"}
+        Whether bags are drawn for each seed, or all is as the paper's own code has it.
 
     Examples
     --------
@@ -74,6 +88,7 @@ class TrialSpec:
     redraw: bool = False
     schedule: Literal["constant", "cosine"] = "constant"
     teacher: str = ""
+    conditions: Conditions = "ours"
 
     def to_json(self) -> str:
         """The spec as JSON with sorted keys; what was added later is left out where it is off."""

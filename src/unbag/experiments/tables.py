@@ -109,7 +109,8 @@ def _verdict(c: CellSummary) -> str:
     if is_close(c.best.mean, c.published or 0.0):
         return "yes"
     where = (c.cell.dataset, c.cell.bag_size, c.cell.model, c.cell.rule.label)
-    return f"no: {reason_for(*where) or 'not explained yet'}"
+    reason = reason_for(*where, conditions=c.cell.spec.conditions)
+    return f"no: {reason or 'not explained yet'}"
 
 
 def _row_winners(grid: Grid, cells: list[CellSummary]) -> Table:

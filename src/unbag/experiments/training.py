@@ -14,6 +14,7 @@ from unbag.datasets import Labelled
 from unbag.engine import Monitor, Settings, Trial, TrialResult, train
 from unbag.experiments.blind import BLIND_ERROR, blind_error, hard_predictions
 from unbag.experiments.estimates import SNAPSHOT_EPOCH, TestBags
+from unbag.experiments.exact import as_the_paper_sees, bags_in_order
 from unbag.experiments.measures import error_monitors, logits_on
 from unbag.experiments.packing import Array
 from unbag.experiments.ridge import ridge_path
@@ -39,8 +40,9 @@ class Trainer:
         self, data: Mapping[str, Labelled], *, device: str, settings: Mapping[str, Any]
     ) -> None:
         self.data, self.device, self.settings = data, device, settings
-        self._inputs: dict[tuple[str, str], torch.Tensor] = {}
-        self._kept_monitors: dict[tuple[str, int, str], list[Monitor]] = {}
+        self._seen: dict[tuple[str, str], Labelled] = {}
+        self._inputs: dict[tuple[str, str, str], torch.Tensor] = {}
+        self._kept_monitors: dict[tuple[str, str, int, str], list[Monitor]] = {}
         self._taught_bags: dict[TrialSpec, Bags] = {}  # by teacher
 
     def __call__(
@@ -72,6 +74,7 @@ class Trainer:
         settings = Settings(
             max_epochs=epochs,
             bags_per_batch=first.bags_per_batch or bags[0].n_bags,
+            shuffle=first.redraw or first.conditions == "ours",
             redraw=first.redraw,
             schedule=first.schedule,
             device=self.device,
@@ -89,20 +92,20 @@ class Trainer:
         monitors = _announced(self._monitors(new[0])[:1], on_epoch)
         results = self._train(new, monitors, epochs=new[0].epochs)
         for teacher, result in results.items():
-            X = self._on_device(teacher.dataset, "train")
+            X = self._on_device(teacher, "train")
             self._taught_bags[teacher] = _bags_of_one(X, logits_on(result.model, X))
         return len(results) == len(new)
 
     def _blind_error(self, spec: TrialSpec, result: TrialResult) -> Array:
         """The trained net's error as bags of test instances show it, beside the truth."""
-        data = self.data[spec.dataset]
-        predicted = hard_predictions(result.model, self._on_device(spec.dataset, "test"))
+        predicted = hard_predictions(result.model, self._on_device(spec, "test"))
+        data = self._data(spec)
         return blind_error(predicted, data, bag_size=spec.bag_size, seed=int(spec.key[:8], 16))
 
     def _snapshots(self, stack: list[TrialSpec]) -> dict[TrialSpec, Arrays]:
         """Per-bag losses after ten epochs: the same trials once more, stopped there."""
         first = stack[0]
-        bags = TestBags(self.data[first.dataset], bag_size=first.bag_size, device=self.device)
+        bags = TestBags(self._data(first), bag_size=first.bag_size, device=self.device)
         results = self._train(stack, [], epochs=min(SNAPSHOT_EPOCH, first.epochs))
         return {spec: bags.snapshot(result.model) for spec, result in results.items()}
 
@@ -110,9 +113,7 @@ class Trainer:
         """The ridge classifier at every penalty, and last at the one it chose itself."""
         monitors = self._monitors(spec)
         X_test = _flat(monitors[0].X.cpu().numpy())
-        scores, penalties = ridge_path(
-            _flat(self.data[spec.dataset].X_train), self._bags(spec), X_test
-        )
+        scores, penalties = ridge_path(_flat(self._data(spec).X_train), self._bags(spec), X_test)
         logits = torch.from_numpy(scores).float().logit(eps=1e-6).to(self.device).unsqueeze(-1)
         found = {monitor.name: monitor.measure(logits).cpu().numpy() for monitor in monitors}
         return found | {"penalty": penalties}
@@ -121,22 +122,33 @@ class Trainer:
         """The trial's bags; all trials share one copy of the instances, on the device."""
         if spec.taught_by is not None:
             return self._taught_bags[spec.taught_by]
-        X = self._on_device(spec.dataset, "train")
-        y = self.data[spec.dataset].y_train
+        X, y = self._on_device(spec, "train"), self._data(spec).y_train
+        if spec.conditions == "exact":
+            return bags_in_order(X, y, bag_size=spec.bag_size)
         return make_bags(X, y, bag_size=spec.bag_size, seed=spec.seed)
 
-    def _on_device(self, dataset: str, part: Literal["train", "test"]) -> torch.Tensor:
-        if (dataset, part) not in self._inputs:
-            data = self.data[dataset]
+    def _data(self, spec: TrialSpec) -> Labelled:
+        """The trial's problem, as its conditions have it."""
+        if spec.conditions == "ours":
+            return self.data[spec.dataset]
+        key = (spec.dataset, spec.conditions)
+        if key not in self._seen:
+            self._seen[key] = as_the_paper_sees(self.data[spec.dataset])
+        return self._seen[key]
+
+    def _on_device(self, spec: TrialSpec, part: Literal["train", "test"]) -> torch.Tensor:
+        key = (spec.dataset, spec.conditions, part)
+        if key not in self._inputs:
+            data = self._data(spec)
             X = data.X_train if part == "train" else data.X_test
-            self._inputs[dataset, part] = torch.from_numpy(X).to(self.device)
-        return self._inputs[dataset, part]
+            self._inputs[key] = torch.from_numpy(X).to(self.device)
+        return self._inputs[key]
 
     def _monitors(self, spec: TrialSpec) -> list[Monitor]:
-        key = (spec.dataset, spec.bag_size, spec.measures)
+        key = (spec.dataset, spec.conditions, spec.bag_size, spec.measures)
         if key not in self._kept_monitors:
             options: dict[str, Any] = {"bag_size": spec.bag_size, "device": self.device}
-            data = self.data[spec.dataset]
+            data = self._data(spec)
             self._kept_monitors[key] = (
                 TestBags(data, **options).monitors()
                 if spec.measures == "estimates"

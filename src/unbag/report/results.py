@@ -25,6 +25,7 @@ __all__ = ["Fidelity", "fidelity", "render_results"]
 COMMANDS = {
     "mnist": "unbag reproduce mnist --device cuda --resume",
     "cifar": "unbag reproduce cifar --device cuda --resume",
+    "exact": "unbag reproduce exact --device cuda --resume",
     "figures": "unbag reproduce figures --device cuda --resume",
     "theory": "unbag reproduce theory",
 }
