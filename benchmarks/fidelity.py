@@ -7,7 +7,7 @@ The first reads finished trainings: how much the best error varies with the part
 much of that two rules share, and what a mean of minima gives in place of the minimum of the mean.
 The second trains the paper's rules on MNIST once as the tables do, and once for each thing that the
 paper leaves open and we might have wrong. Learning rate and epoch are chosen on the test set, as in
-the paper. What it really was, its code told later: `unbag reproduce exact`.
+the paper. What it really was, its code told later: `unbag reproduce mnist --exact`.
 """
 
 import argparse

@@ -62,6 +62,13 @@ def test_no_time_means_no_rows_and_no_error(call, tmp_path):
     assert n_rows(tmp_path / "rows.sqlite") == 0
 
 
+def test_the_paper_s_bags_need_the_paper_s_data(call):
+    result = call("mnist", "--exact", *PART)
+    assert result.exit_code == 1
+    assert "order of mnist is of 60000 instances" in result.stderr
+    assert "Traceback" not in result.output
+
+
 def test_rows_from_elsewhere_are_merged_and_rendered(call, tmp_path):
     call("mnist", *PART, "--seeds", "1", store="elsewhere.sqlite")
     result = call("merge", str(tmp_path / "elsewhere.sqlite"))
@@ -79,6 +86,7 @@ def test_rows_from_elsewhere_are_merged_and_rendered(call, tmp_path):
         (["mnist", "--ks", "7"], "1000"),
         (["mnist", "--ks", "ten"], "whole numbers"),
         (["cifar"], "UNBAG_DATA"),
+        (["figures", "--exact"], "--exact is for mnist and cifar"),
         (["merge", "missing.sqlite"], "no store"),
         (["merge"], "Missing argument"),
     ],

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from small_grid import small_data, small_grid
 
+from unbag.errors import DatasetError
 from unbag.experiments import exact
 from unbag.experiments.exact import as_the_paper_sees, enlarged, paper_order
 from unbag.experiments.grid import load_grids
@@ -43,7 +44,7 @@ def test_the_stored_orders_are_permutations_by_a_buffer(name, n_instances):
 
 
 def test_data_of_another_size_have_no_order():
-    with pytest.raises(ValueError, match="60000 instances, the data have 10"):
+    with pytest.raises(DatasetError, match="60000 instances, the data have 10"):
         paper_order("mnist", 10)
 
 

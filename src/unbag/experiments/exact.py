@@ -18,6 +18,7 @@ from torch.nn.functional import interpolate
 
 from unbag.bags import Bags
 from unbag.datasets import Labelled
+from unbag.errors import DatasetError
 
 __all__ = ["as_the_paper_sees", "bags_in_order", "enlarged", "paper_order"]
 
@@ -41,7 +42,7 @@ def paper_order(name: str, n_instances: int) -> Array:
     folder = resources.files("unbag.experiments") / "orders"
     stored = np.load(io.BytesIO((folder / f"{name}.npy").read_bytes()), allow_pickle=False)
     if len(stored) != n_instances:
-        raise ValueError(
+        raise DatasetError(
             f"The paper's order of {name} is of {len(stored)} instances, the data have "
             f"{n_instances}."
         )

@@ -25,7 +25,8 @@ __all__ = ["Fidelity", "fidelity", "render_results"]
 COMMANDS = {
     "mnist": "unbag reproduce mnist --device cuda --resume",
     "cifar": "unbag reproduce cifar --device cuda --resume",
-    "exact": "unbag reproduce exact --device cuda --resume",
+    "mnist_exact": "unbag reproduce mnist --exact --device cuda --resume",
+    "cifar_exact": "unbag reproduce cifar --exact --device cuda --resume",
     "figures": "unbag reproduce figures --device cuda --resume",
     "theory": "unbag reproduce theory",
 }
