@@ -1,11 +1,13 @@
 """The conditions of the paper's own code: one partition for all seeds, larger images."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from small_grid import small_data, small_grid
 
 from unbag.errors import DatasetError
-from unbag.experiments import exact
+from unbag.experiments import exact, training
 from unbag.experiments.exact import as_the_paper_sees, enlarged, paper_order
 from unbag.experiments.grid import load_grids
 from unbag.experiments.published import published_error
@@ -58,7 +60,7 @@ def test_images_are_enlarged_between_their_pixels():
     assert enlarged(already) is already
 
 
-def test_all_seeds_share_bags_and_batches(backwards):
+def test_all_seeds_share_bags(backwards):
     first, second = specs(2)[:2]
     assert first.seed != second.seed
     trainer = Trainer(DATA, device="cpu", settings={})
@@ -67,6 +69,20 @@ def test_all_seeds_share_bags_and_batches(backwards):
     [data] = DATA.values()
     last = data.y_train[-first.bag_size :].mean()
     assert one.proportions[0] == pytest.approx(last)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "redraw", "shuffled"),
+    [("exact", False, False), ("exact", True, True), ("ours", False, True)],
+)
+def test_batches_keep_the_order_unless_they_are_redrawn(
+    backwards, monkeypatch, conditions, redraw, shuffled
+):
+    seen = []
+    monkeypatch.setattr(training, "train", lambda *_, settings, **__: seen.append(settings) or [])
+    [first, *_] = (replace(s, conditions=conditions, redraw=redraw) for s in specs(1))
+    Trainer(DATA, device="cpu", settings={})([first])
+    assert [settings.shuffle for settings in seen] == [shuffled]
 
 
 def test_rows_of_both_conditions_are_told_apart(backwards, tmp_path):
