@@ -12,6 +12,7 @@ import torch
 from unbag.bags import Bags, make_bags
 from unbag.datasets import Labelled
 from unbag.engine import Monitor, Settings, Trial, TrialResult, train
+from unbag.engine.batches import as_inputs
 from unbag.experiments.blind import BLIND_ERROR, blind_error, hard_predictions
 from unbag.experiments.estimates import SNAPSHOT_EPOCH, TestBags
 from unbag.experiments.exact import as_the_paper_sees, bags_in_order
@@ -40,7 +41,7 @@ class Trainer:
         self, data: Mapping[str, Labelled], *, device: str, settings: Mapping[str, Any]
     ) -> None:
         self.data, self.device, self.settings = data, device, settings
-        self._seen: dict[tuple[str, str], Labelled] = {}
+        self._exact: dict[str, Labelled] = {}  # by data set
         self._inputs: dict[tuple[str, str, str], torch.Tensor] = {}
         self._kept_monitors: dict[tuple[str, str, int, str], list[Monitor]] = {}
         self._taught_bags: dict[TrialSpec, Bags] = {}  # by teacher
@@ -131,10 +132,9 @@ class Trainer:
         """The trial's problem, as its conditions have it."""
         if spec.conditions == "ours":
             return self.data[spec.dataset]
-        key = (spec.dataset, spec.conditions)
-        if key not in self._seen:
-            self._seen[key] = as_the_paper_sees(self.data[spec.dataset])
-        return self._seen[key]
+        if spec.dataset not in self._exact:
+            self._exact[spec.dataset] = as_the_paper_sees(self.data[spec.dataset])
+        return self._exact[spec.dataset]
 
     def _on_device(self, spec: TrialSpec, part: Literal["train", "test"]) -> torch.Tensor:
         key = (spec.dataset, spec.conditions, part)
@@ -176,4 +176,4 @@ def _bags_of_one(X: torch.Tensor, logits: torch.Tensor) -> Bags:
 
 
 def _flat(images: Array) -> Array:
-    return images.reshape(len(images), -1).astype(np.float32) / 255
+    return as_inputs(torch.from_numpy(images)).flatten(1).numpy()
