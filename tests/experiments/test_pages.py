@@ -89,6 +89,17 @@ def test_the_page_counts_what_is_close(grid, rows):
     assert "2 of 10 cells" in text
 
 
+def test_of_two_nets_for_one_of_the_paper_s_the_later_is_judged():
+    [grid] = load_grids("mnist_exact")
+    models = ["cnn_small", "cnn_small_plain"]
+    grid = grid.restrict(models=models, bag_sizes=[10], rules=["PM.Sq", "pairwise"], n_seeds=2)
+    cells = summarize(grid, made_rows(grid, error=0.01))
+    assert [round(c.best.mean) for c in cells] == [1, 2, 3, 4]
+    text = render("T", page(grid, cells), format="md")
+    assert "0 of 1 cells that the paper has" in text  # 3 % against 1.08, where 1 % is close
+    assert "| 10 | CNN small | 1.08 | 0.9" in text  # the least of both, in one row
+
+
 def test_a_cell_far_from_the_paper_gets_its_reason(grid, rows, monkeypatch):
     cells = summarize(grid, rows)
     declared = {"reasons": [{"dataset": "mnist", "rules": ["DSQ"], "text": "a dry spell"}]}

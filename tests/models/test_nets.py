@@ -19,6 +19,7 @@ PARAMETERS = {
     + (512 + 1),
 }
 PARAMETERS["cnn_padded"] = PARAMETERS["cnn_large"] + (5 * 5 - 4 * 4) * 64 * 512
+PARAMETERS |= {f"{name}_plain": PARAMETERS[name] for name in ("cnn_small", "cnn_large")}
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
@@ -43,6 +44,13 @@ def test_a_cnn_refuses_images_that_are_too_small(name, side):
     MODELS[name]((1, side + 8, side + 8), 1)
     with pytest.raises(ValueError, match=f"{side} x {side} pixels are too small"):
         MODELS[name]((1, side, side), 1)
+
+
+@pytest.mark.parametrize("name", ["cnn_small", "cnn_large", "cnn_small_plain", "cnn_large_plain"])
+def test_only_a_plain_cnn_drops_nothing_in_training(name):
+    net, images = MODELS[name]((1, 28, 28), 1), torch.rand(4, 1, 28, 28)
+    same = torch.equal(net.train()(images), net.eval()(images))
+    assert same == name.endswith("_plain")
 
 
 def test_a_cnn_refuses_a_table():

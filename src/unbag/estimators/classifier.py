@@ -36,7 +36,8 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         ``DebiasedSquare(debias="moving")``.
     model : str or function
         Architecture: "mlp" (for tables; standardises its inputs), "linear", "mlp100", "mlp1000",
-        "cnn_small", "cnn_large", "cnn_padded", or a function
+        "cnn_small", "cnn_large", "cnn_padded" (the large one with padding), "cnn_small_plain",
+        "cnn_large_plain" (without dropout), or a function
         ``(input_shape, n_outputs) -> torch.nn.Module``.
     learning_rate : float
         Step size of Adam.

@@ -21,6 +21,8 @@ _FIRST_GUESS = {
         "cnn_small": 0.7,
         "cnn_large": 1.2,
         "cnn_padded": 1.5,
+        "cnn_small_plain": 0.7,
+        "cnn_large_plain": 1.2,
     },
     "cpu": {
         "linear": 3.0,
@@ -29,6 +31,8 @@ _FIRST_GUESS = {
         "cnn_small": 300.0,
         "cnn_large": 1200.0,
         "cnn_padded": 1500.0,
+        "cnn_small_plain": 300.0,
+        "cnn_large_plain": 1200.0,
     },
 }
 _MNIST_PIXELS = 784

@@ -9,10 +9,15 @@ from typing import Any
 
 from unbag.experiments.spec import Conditions
 
-__all__ = ["PAPER_SEEDS", "is_close", "published_error", "reason_for"]
+__all__ = ["PAPER_SEEDS", "is_close", "name_in_paper", "published_error", "reason_for"]
 
 PAPER_SEEDS = 10
 """Seeds behind each of the paper's numbers."""
+_VARIANTS = {
+    "cnn_padded": "cnn_large",
+    "cnn_small_plain": "cnn_small",
+    "cnn_large_plain": "cnn_large",
+}
 
 
 def _declared(name: str) -> dict[str, Any]:
@@ -32,10 +37,13 @@ def _numbers() -> dict[tuple[str, int, str, str], float]:
     }
 
 
+def name_in_paper(model: str) -> str:
+    """Which of the paper's nets a net stands for: variants differ in padding and dropout."""
+    return _VARIANTS.get(model, model)
+
+
 def published_error(dataset: str, bag_size: int, model: str, rule: str) -> float | None:
     """Test error in percent as printed in the paper, or None if it has no such cell.
-
-    The large CNN with padding is compared with the paper's, which has none.
 
     Examples
     --------
@@ -44,8 +52,7 @@ def published_error(dataset: str, bag_size: int, model: str, rule: str) -> float
     >>> len(_numbers())
     150
     """
-    paper_model = "cnn_large" if model == "cnn_padded" else model
-    return _numbers().get((dataset, bag_size, paper_model, rule))
+    return _numbers().get((dataset, bag_size, name_in_paper(model), rule))
 
 
 def is_close(error: float, published: float) -> bool:

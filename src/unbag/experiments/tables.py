@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 
 from unbag.experiments.grid import Grid
-from unbag.experiments.published import is_close, reason_for
+from unbag.experiments.published import is_close, name_in_paper, reason_for
 from unbag.experiments.rendering import FORMATS, Table, Text, render
 from unbag.experiments.store import Row
 from unbag.experiments.summary import CellSummary, Estimate, summarize
@@ -23,6 +23,8 @@ _NETS = {
     "cnn_small": "CNN small",
     "cnn_large": "CNN large",
     "cnn_padded": "CNN large, padded",
+    "cnn_small_plain": "CNN small, no dropout",
+    "cnn_large_plain": "CNN large, no dropout",
 }
 
 Pick = Callable[[CellSummary], Estimate | None]
@@ -114,23 +116,24 @@ def _verdict(c: CellSummary) -> str:
 
 
 def _row_winners(grid: Grid, cells: list[CellSummary]) -> Table:
-    """Best published number of each row beside the best of our rules."""
+    """Best published number of each of the paper's rows beside the best of our rules."""
     rows = []
     for size in grid.bag_sizes:
-        for model in grid.models:
-            here = [c for c in cells if (c.cell.bag_size, c.cell.model) == (size, model)]
+        for model in dict.fromkeys(map(name_in_paper, grid.models)):
+            same = (size, model)
+            here = [c for c in cells if (c.cell.bag_size, name_in_paper(c.cell.model)) == same]
             paper = min((c.published for c in here if c.published is not None), default=None)
             if here and paper is not None:
-                rows.append(_winner_row(size, model, here, paper))
+                rows.append(_winner_row(here, paper))
     header = ("k", "net", "best published", "best here", "rule", "at or below")
     return Table("Each row's best number, published and here.", header, tuple(rows))
 
 
-def _winner_row(size: int, model: str, here: list[CellSummary], paper: float) -> tuple[Text, ...]:
+def _winner_row(here: list[CellSummary], paper: float) -> tuple[Text, ...]:
     ours = min(here, key=lambda c: c.best.mean)
     return (
-        Text(str(size)),
-        Text(_NETS.get(model, model)),
+        Text(str(ours.cell.bag_size)),
+        Text(_NETS.get(ours.cell.model, ours.cell.model)),
         Text(format_error(paper)),
         Text(_format(ours.best)),
         Text(ours.cell.rule.label),
@@ -179,9 +182,16 @@ def _blind_table(grid: Grid, cells: list[CellSummary]) -> list[Table | str]:
     ]
 
 
+def _one_for_each_published(cells: list[CellSummary]) -> list[CellSummary]:
+    """Cells that the paper has; of two nets that stand for one of its, the grid's later one."""
+    published = [c for c in cells if c.published is not None]
+    names = [(c.cell.bag_size, name_in_paper(c.cell.model), c.cell.rule.label) for c in published]
+    return list(dict(zip(names, published, strict=True)).values())
+
+
 def page(grid: Grid, cells: list[CellSummary]) -> list[Table | str]:
     """Everything there is to say about a table, in order."""
-    published = [c for c in cells if c.published is not None]
+    published = _one_for_each_published(cells)
     close = [c for c in published if is_close(c.best.mean, c.published or 0.0)]
     fewest = min((c.n_seeds for c in cells), default=0)
     most = max((c.n_seeds for c in cells), default=0)

@@ -136,19 +136,21 @@ def tabular(
     )
 
 
-def small_cnn(input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
+def small_cnn(input_shape: tuple[int, ...], n_outputs: int, *, dropout: bool = True) -> nn.Module:
     """Two convolutions, each pooled, and a dense layer behind dropout."""
     channels = _image_shape(input_shape)[0]
     features = nn.Sequential(_convolution(channels, 32, pool=2), _convolution(32, 64, pool=2))
     return nn.Sequential(
         features,
         nn.Flatten(),
-        KeyedDropout(0.5),
+        KeyedDropout(0.5 * dropout),
         _dense(_feature_size(features, input_shape), n_outputs),
     )
 
 
-def large_cnn(input_shape: tuple[int, ...], n_outputs: int, *, padding: int = 0) -> nn.Module:
+def large_cnn(
+    input_shape: tuple[int, ...], n_outputs: int, *, padding: int = 0, dropout: bool = True
+) -> nn.Module:
     """Two blocks of two convolutions, and two dense layers, with dropout throughout.
 
     The paper does not state its padding, and its code has none; in the well-known Keras example
@@ -158,17 +160,17 @@ def large_cnn(input_shape: tuple[int, ...], n_outputs: int, *, padding: int = 0)
     features = nn.Sequential(
         _convolution(channels, 32, padding=padding),
         _convolution(32, 32, pool=2),
-        KeyedDropout(0.25),
+        KeyedDropout(0.25 * dropout),
         _convolution(32, 64, padding=padding),
         _convolution(64, 64, pool=2),
-        KeyedDropout(0.25),
+        KeyedDropout(0.25 * dropout),
     )
     return nn.Sequential(
         features,
         nn.Flatten(),
         _dense(_feature_size(features, input_shape), 512),
         nn.ReLU(),
-        KeyedDropout(0.5),
+        KeyedDropout(0.5 * dropout),
         _dense(512, n_outputs),
     )
 
@@ -180,6 +182,8 @@ MODELS: dict[str, ModelBuilder] = {
     "cnn_small": small_cnn,
     "cnn_large": large_cnn,
     "cnn_padded": partial(large_cnn, padding=1),
+    "cnn_small_plain": partial(small_cnn, dropout=False),
+    "cnn_large_plain": partial(large_cnn, dropout=False),
     "mlp": tabular,
 }
 
