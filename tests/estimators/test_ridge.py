@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from unbag import BagRidgeClassifier
 from unbag.errors import BagDataError
-from unbag.estimators.ridge import _BagStatistics, _project_to_simplex, _Ridge
+from unbag.estimators.closed_form import BagStatistics, RidgeSolution, project_to_simplex
 
 
 def random_bags(rng, n_bags=12, n_features=4):
@@ -33,7 +33,7 @@ def test_leave_one_out_equals_refitting(rng, n_features):
     X, y, bags = random_bags(rng, n_features=n_features)
     clf = BagRidgeClassifier(penalties=[0.1]).fit(X, y, bags=bags)
     stats = clf._statistics
-    solver = _Ridge(stats)
+    solver = RidgeSolution(stats)
     penalty = 0.1 * solver.unit * stats.sizes.sum()
     errors = []
     for i in range(len(stats.sizes)):
@@ -48,7 +48,7 @@ def test_leave_one_out_equals_refitting(rng, n_features):
 def test_the_refit_check_notices_the_intercept(rng):
     """Leverage without the intercept's share is not the leave-one-out error."""
     X, y, bags = random_bags(rng)
-    solver = _Ridge(BagRidgeClassifier().fit(X, y, bags=bags)._statistics)
+    solver = RidgeSolution(BagRidgeClassifier().fit(X, y, bags=bags)._statistics)
     right = solver.leave_one_out(0.1)
     share, solver.share = solver.share, solver.share * (1 + 1e-3)
     assert solver.leave_one_out(0.1) != pytest.approx(right)
@@ -88,16 +88,16 @@ def test_bags_of_one_are_ordinary_ridge(rng):
     X = rng.normal(size=(50, 3))
     labels = (X[:, 0] > 0).astype(int)
     clf = BagRidgeClassifier(penalties=[0.5]).fit(X, labels)
-    unit = _Ridge(clf._statistics).unit
+    unit = RidgeSolution(clf._statistics).unit
     w, b = weighted_ridge(X, labels.astype(float), np.ones(50), 0.5 * unit * 50)
     np.testing.assert_allclose(clf.coef_, w)
     assert clf.intercept_ == pytest.approx(b)
 
 
 def test_noisy_bags_weigh_less():
-    exact = _BagStatistics(np.zeros((2, 1)), np.zeros((2, 1)), np.array([10.0, 10.0]), np.zeros(2))
+    exact = BagStatistics(np.zeros((2, 1)), np.zeros((2, 1)), np.array([10.0, 10.0]), np.zeros(2))
     assert exact.weights[0] == 10
-    noisy = _BagStatistics(exact.means, exact.proportions, exact.sizes, np.array([0.0, 0.1]))
+    noisy = BagStatistics(exact.means, exact.proportions, exact.sizes, np.array([0.0, 0.1]))
     assert noisy.weights[1] == pytest.approx(1 / (1 / 10 + 4 * 0.1))
 
 
@@ -112,7 +112,7 @@ def test_identical_bag_means_leave_the_intercept():
 @given(st.integers(0, 2**32 - 1), st.integers(2, 6))
 def test_simplex_projection(seed, n_classes):
     scores = np.random.default_rng(seed).normal(size=(5, n_classes))
-    projected = _project_to_simplex(scores)
+    projected = project_to_simplex(scores)
     assert (projected >= 0).all()
     np.testing.assert_allclose(projected.sum(axis=1), 1)
     assert (projected.argmax(axis=1) == scores.argmax(axis=1)).all()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from unbag.bags import Bags, Task
 from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator
+from unbag.estimators.closed_form import BagStatistics, RidgeSolution, project_to_simplex
 from unbag.estimators.saving import read_folder, write_folder
 
 __all__ = ["BagRidgeClassifier"]
@@ -92,12 +93,12 @@ class BagRidgeClassifier(BagEstimator):
         noise_variance : float, mapping from bag, or array like `y`, optional
             Known variance of noise in the proportions: such bags weigh less.
         """
-        return self._fit_statistics(_BagStatistics.of(self._read(X, y, bags, noise_variance)))
+        return self._fit_statistics(BagStatistics.of(self._read(X, y, bags, noise_variance)))
 
     def fit_bags(self, data: Bags) -> BagRidgeClassifier:
         """Fit to a `Bags`."""
         self._adopt(data.task, data.n_outputs, data.X.shape[1])
-        return self._fit_statistics(_BagStatistics.of(data))
+        return self._fit_statistics(BagStatistics.of(data))
 
     def fit_means(
         self,
@@ -131,10 +132,10 @@ class BagRidgeClassifier(BagEstimator):
         noise = np.zeros(len(means)) if noise_variance is None else np.asarray(noise_variance)
         self._adopt(task, values.shape[1], means.shape[1])
         return self._fit_statistics(
-            _BagStatistics(means, values, np.asarray(sizes, dtype=float), noise)
+            BagStatistics(means, values, np.asarray(sizes, dtype=float), noise)
         )
 
-    def _fit_statistics(self, statistics: _BagStatistics) -> BagRidgeClassifier:
+    def _fit_statistics(self, statistics: BagStatistics) -> BagRidgeClassifier:
         self._statistics = statistics
         return self._solve()
 
@@ -158,11 +159,11 @@ class BagRidgeClassifier(BagEstimator):
         classes : array, optional
             All classes, for a first call without bags whose labels do not show every one.
         """
-        seen: _BagStatistics | None = getattr(self, "_statistics", None)
+        seen: BagStatistics | None = getattr(self, "_statistics", None)
         if seen is not None and classes is None:
             classes = self.classes_
         data = self._read(X, y, bags, noise_variance, reset=seen is None, classes=classes)
-        added = _BagStatistics.of(data)
+        added = BagStatistics.of(data)
         if seen is not None and seen.proportions.shape[1] != added.proportions.shape[1]:
             raise BagDataError(
                 f"y must have {seen.proportions.shape[1]} columns of proportions as before, "
@@ -172,7 +173,7 @@ class BagRidgeClassifier(BagEstimator):
         return self._solve()
 
     def _solve(self) -> BagRidgeClassifier:
-        solution = _Ridge(self._statistics)
+        solution = RidgeSolution(self._statistics)
         grid = np.logspace(-6, 4, 60) if self.penalties is None else np.asarray(self.penalties)
         if len(grid) == 0 or not (np.isfinite(grid) & (grid >= 0)).all():
             raise ValueError(f"penalties must be non-negative numbers, got {self.penalties!r}.")
@@ -203,7 +204,7 @@ class BagRidgeClassifier(BagEstimator):
         raw = self._linear(X)
         if self.task_ != "multiclass":
             return np.clip(raw, 0, 1)
-        return _project_to_simplex(raw)
+        return project_to_simplex(raw)
 
     def save(self, folder: str | Path) -> Path:
         """Write `model.safetensors` and `model.json` into a folder."""
@@ -235,94 +236,3 @@ class BagRidgeClassifier(BagEstimator):
         model.intercept_ = float(tensors["intercept"][0]) if binary else tensors["intercept"]
         model.leave_one_out_ = tensors["leave_one_out"]
         return model
-
-
-class _BagStatistics:
-    """All that closed-form learning needs of the bags."""
-
-    def __init__(self, means: Array, proportions: Array, sizes: Array, noise: Array) -> None:
-        self.means, self.proportions, self.sizes, self.noise = means, proportions, sizes, noise
-
-    @classmethod
-    def of(cls, data: Bags) -> _BagStatistics:
-        proportions = data.proportions.reshape(data.n_bags, -1)
-        noise = np.zeros(data.n_bags) if data.noise_variance is None else data.noise_variance
-        return cls(_bag_means(data), proportions, data.sizes.astype(float), noise)
-
-    def joined(self, other: _BagStatistics) -> _BagStatistics:
-        return _BagStatistics(
-            *(np.concatenate([getattr(self, n), getattr(other, n)]) for n in vars(self))
-        )
-
-    @property
-    def weights(self) -> Array:
-        """Inverse variance of a residual, up to a factor: that of exact bags is their size.
-
-        A residual has variance (R - B)/k + noise; 1/4 bounds R - B and is its value for a guess.
-        """
-        return self.sizes / (1 + 4 * self.sizes * self.noise)
-
-
-def _bag_means(data: Bags, chunk: int = 2_000_000) -> Array:
-    """Bag means in double precision, gathering about `chunk` numbers at a time."""
-    means = np.empty((data.n_bags, data.X.shape[1]))
-    per_bag = data.sizes.mean() * data.X.shape[1]
-    step = max(1, int(chunk / per_bag))
-    for start in range(0, data.n_bags, step):
-        positions = np.arange(start, min(start + step, data.n_bags))
-        sizes = data.sizes[positions]
-        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-        instances = np.asarray(data.X[data.rows_of(positions)], dtype=float)
-        means[positions] = np.add.reduceat(instances, starts, axis=0) / sizes[:, None]
-    return means
-
-
-class _Ridge:
-    """Centred, weighted bag means, and the eigenvectors of the smaller of their Gram matrices."""
-
-    def __init__(self, bags: _BagStatistics) -> None:
-        self.share = bags.weights / bags.weights.sum()
-        self.sizes = bags.sizes
-        self.mean_x = self.share @ bags.means
-        self.mean_y = self.share @ bags.proportions
-        root = np.sqrt(self.share)[:, None]
-        self.design = root * (bags.means - self.mean_x)
-        self.target = root * (bags.proportions - self.mean_y)
-        self.squares, self.left = _eigenvectors(self.design)
-        self.rotated = self.left.T @ self.target
-        # Penalties are in units of the mean squared singular value, so that scale does not matter.
-        self.unit = float(self.squares.mean())
-
-    def leave_one_out(self, penalty: float) -> float:
-        """Mean of size times squared residual of each bag under the fit without it."""
-        shrinkage = self.squares / (self.squares + penalty * self.unit)
-        residual = self.target - self.left @ (shrinkage[:, None] * self.rotated)
-        # The intercept is refitted too, which is the share a bag has in the weighted mean.
-        leverage = self.left**2 @ shrinkage + self.share
-        left_out = residual / (np.maximum(1 - leverage, 1e-12) * np.sqrt(self.share))[:, None]
-        return float(np.mean(self.sizes * (left_out**2).sum(axis=1)))
-
-    def coefficients(self, penalty: float) -> tuple[Array, Array]:
-        """Weights of the features, and the intercept."""
-        scaled = self.rotated / (self.squares + penalty * self.unit)[:, None]
-        weights = self.design.T @ (self.left @ scaled)
-        return weights, self.mean_y - self.mean_x @ weights
-
-
-def _eigenvectors(design: Array) -> tuple[Array, Array]:
-    """Squared singular values and left singular vectors, without those that are rounding."""
-    wide = design.shape[0] <= design.shape[1]
-    squares, vectors = np.linalg.eigh(design @ design.T if wide else design.T @ design)
-    kept = squares > 1e-12 * max(squares[-1], 1e-300)
-    if not kept.any():  # every bag has the same mean: only the intercept can be learned
-        return np.ones(1), np.zeros((len(design), 1))
-    squares, vectors = squares[kept], vectors[:, kept]
-    return squares, vectors if wide else design @ vectors / np.sqrt(squares)
-
-
-def _project_to_simplex(scores: Array) -> Array:
-    """Nearest point of the probability simplex, row by row; keeps the order of the classes."""
-    descending = -np.sort(-scores, axis=1)
-    excess = (np.cumsum(descending, axis=1) - 1) / np.arange(1, scores.shape[1] + 1)
-    last = (descending > excess).sum(axis=1) - 1
-    return np.maximum(scores - excess[np.arange(len(scores)), last][:, None], 0)

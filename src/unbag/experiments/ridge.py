@@ -6,7 +6,7 @@ import numpy as np
 
 from unbag.bags import Bags
 from unbag.estimators import BagRidgeClassifier
-from unbag.estimators.ridge import _Ridge
+from unbag.estimators.closed_form import RidgeSolution
 from unbag.experiments.packing import Array
 from unbag.experiments.spec import RIDGE_POINTS
 
@@ -35,7 +35,7 @@ def ridge_path(X: Array, bags: Bags, X_test: Array) -> tuple[Array, Array]:
     ids = bags.bag_of_row
     model = BagRidgeClassifier(penalties=PATH).fit(X, bags.proportions[ids], bags=ids)
     penalties = np.array([*PATH, model.penalty_])
-    solution = _Ridge(model._statistics)  # one decomposition serves all penalties
+    solution = RidgeSolution(model._statistics)  # one decomposition serves all penalties
     scores = [_scores(X_test, *solution.coefficients(penalty)) for penalty in penalties]
     return np.stack(scores), penalties
 
