@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import numpy as np
 
-__all__ = ["derive_seed", "numpy_generator"]
+__all__ = ["derive_seed", "draw_seed", "numpy_generator"]
 
 
 def derive_seed(*names: object) -> int:
@@ -38,3 +39,12 @@ def numpy_generator(*names: object) -> np.random.Generator:
     np.True_
     """
     return np.random.default_rng(derive_seed(*names))
+
+
+def draw_seed(random_state: Any) -> int:
+    """Turn scikit-learn's `random_state` into one number; an integer stays what it is."""
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state)
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**31))
+    return int(random_state.randint(2**31))

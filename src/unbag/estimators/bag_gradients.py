@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_softmax, logit, softmax
 
 from unbag.bags import Bags, Task
+from unbag.estimators.closed_form import residual_weights
+from unbag.evaluation.residual_laws import noise_of
 
 __all__ = ["BagGradients", "initial_scores", "scores_of_raw"]
 
@@ -49,8 +51,7 @@ class BagGradients:
         self.sizes = data.sizes.astype(float)
         self.starts = data.starts
         self.targets = data.proportions.reshape(data.n_bags, -1)
-        noise = np.zeros(data.n_bags) if data.noise_variance is None else data.noise_variance
-        self.weights = self.sizes / (1 + 4 * self.sizes * noise)
+        self.weights = residual_weights(self.sizes, noise_of(data))
         self.spread_weight = (1 - 1 / data.n_instances) / (data.n_bags - 1)
         self.score_curvature = self._score_curvature()
 

@@ -12,12 +12,12 @@ from unbag.bags import Bags, split_bags
 from unbag.errors import BagDataError
 from unbag.estimators.bag_gradients import BagGradients, initial_scores, scores_of_raw
 from unbag.estimators.base import BagEstimator
-from unbag.estimators.classifier import draw_seed
 from unbag.estimators.count_gradients import CountGradients
 from unbag.estimators.saving import ModelFolderError, read_folder, write_folder
 from unbag.estimators.tree_stopping import HeldOutTrees, gathered
 from unbag.evaluation.risk import Loss
 from unbag.extras import import_extra
+from unbag.randomness import draw_seed
 
 __all__ = ["BagBoostingClassifier", "BoostingRule"]
 

@@ -19,9 +19,10 @@ from unbag.estimators.saving import ModelFolderError, read_folder, write_folder
 from unbag.estimators.telling import TellsItsRisk
 from unbag.evaluation.risk import RiskEstimate
 from unbag.models import ModelBuilder, get_model
+from unbag.randomness import draw_seed
 from unbag.rules import Rule, get_rule
 
-__all__ = ["BagClassifier", "draw_seed"]
+__all__ = ["BagClassifier"]
 
 Array = NDArray[Any]
 
@@ -267,12 +268,3 @@ def _read_result(
     return TrialResult(
         trial, net, history, description["best_epoch"], description["stopped"], False, shape
     )
-
-
-def draw_seed(random_state: Any) -> int:
-    """Turn scikit-learn's `random_state` into one number; an integer stays what it is."""
-    if isinstance(random_state, (int, np.integer)):
-        return int(random_state)
-    if random_state is None:
-        return int(np.random.default_rng().integers(2**31))
-    return int(random_state.randint(2**31))

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag.bags import Bags
+from unbag.evaluation.residual_laws import noise_of
 
-__all__ = ["BagStatistics", "RidgeSolution", "project_to_simplex"]
+__all__ = ["BagStatistics", "RidgeSolution", "project_to_simplex", "residual_weights"]
 
 Array = NDArray[Any]
 
@@ -24,8 +25,7 @@ class BagStatistics:
     def of(cls, data: Bags) -> BagStatistics:
         """Of all bags."""
         proportions = data.proportions.reshape(data.n_bags, -1)
-        noise = np.zeros(data.n_bags) if data.noise_variance is None else data.noise_variance
-        return cls(_bag_means(data), proportions, data.sizes.astype(float), noise)
+        return cls(_bag_means(data), proportions, data.sizes.astype(float), noise_of(data))
 
     def joined(self, other: BagStatistics) -> BagStatistics:
         """Of these bags and others."""
@@ -35,11 +35,16 @@ class BagStatistics:
 
     @property
     def weights(self) -> Array:
-        """Inverse variance of a residual, up to a factor: that of exact bags is their size.
+        """What each bag counts."""
+        return residual_weights(self.sizes, self.noise)
 
-        A residual has variance (R - B)/k + noise; 1/4 bounds R - B and is its value for a guess.
-        """
-        return self.sizes / (1 + 4 * self.sizes * self.noise)
+
+def residual_weights(sizes: Array, noise: Array) -> Array:
+    """Inverse variance of each bag's residual, up to a factor: that of exact bags is their size.
+
+    A residual has variance (R - B)/k + noise; 1/4 bounds R - B and is its value for a guess.
+    """
+    return sizes / (1 + 4 * sizes * noise)
 
 
 def _bag_means(data: Bags, chunk: int = 2_000_000) -> Array:
