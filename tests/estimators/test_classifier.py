@@ -126,3 +126,40 @@ def test_a_seed_decides_the_fit(bagged):
     state = np.random.RandomState(0)
     other = BagClassifier(max_epochs=2, random_state=state).fit(X, y)
     assert not np.array_equal(other.predict_proba(X), one.predict_proba(X))
+
+
+@pytest.fixture
+def pixels(rng):
+    X = rng.integers(0, 256, size=(600, 6), dtype=np.uint8)
+    return X, (X[:, 0] > 127).astype(int)
+
+
+@pytest.mark.parametrize("model", ["mlp", "linear"])
+def test_bytes_in_a_table_are_numbers(pixels, model):
+    X, labels = pixels
+    settings = {"model": model, "max_epochs": 3, "random_state": 0}
+    of_bytes, of_floats = (BagClassifier(**settings).fit(A, labels) for A in (X, X.astype(float)))
+    expected = of_bytes.predict_proba(X)
+    np.testing.assert_array_equal(of_bytes.predict_proba(X.astype(float)), expected)
+    np.testing.assert_array_equal(of_floats.predict_proba(X), expected)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (1, 2, 3)])
+def test_bytes_in_images_are_pixels_and_no_other_kind_is_predicted(pixels, shape, tmp_path):
+    X, labels = pixels[0].reshape(-1, *shape), pixels[1]
+    shares = X.astype("float32") / np.float32(255)
+    settings = {"max_epochs": 3, "random_state": 0}
+    of_bytes, of_shares = (BagClassifier(**settings).fit(A, labels) for A in (X, shares))
+    np.testing.assert_array_equal(of_bytes.predict_proba(X), of_shares.predict_proba(shares))
+    for clf, other, wanted in ((of_bytes, shares, "bytes"), (of_shares, X, "not bytes")):
+        for model in (clf, BagClassifier.load(clf.save(tmp_path / "net"))):
+            with pytest.raises(BagDataError, match=f"was fitted on images that were {wanted},"):
+                model.predict(other)
+
+
+def test_the_kind_of_images_is_known_of_a_bags_too(pixels):
+    X, labels = pixels[0].reshape(-1, 1, 2, 3), pixels[1]
+    clf = BagClassifier(max_epochs=2).fit_bags(make_bags(X, labels, bag_size=5, seed=0))
+    clf.predict(X)
+    with pytest.raises(BagDataError, match="were bytes"):
+        clf.predict(X / 255)

@@ -8,6 +8,7 @@ from torch import nn
 
 from unbag import BagClassifier, BagRidgeClassifier
 from unbag.estimators import ModelFolderError
+from unbag.estimators.saving import ADDED, FORMAT
 
 
 @pytest.fixture
@@ -45,11 +46,13 @@ def test_another_kind_is_refused(folder):
 
 
 def test_the_first_format_is_read(folder, rng):
-    """It knew no estimated risk; folders that have one all the same keep it."""
+    """It lacks what later formats added."""
     X = rng.normal(size=(60, 3))
     description = json.loads((folder / "model.json").read_text())
-    assert description["format"] == 2
-    old = {name: value for name, value in description.items() if name != "risk"}
+    assert description["format"] == FORMAT
+    added = {name for names in ADDED.values() for name in names}
+    assert added <= set(description)
+    old = {name: value for name, value in description.items() if name not in added}
     (folder / "model.json").write_text(json.dumps(old | {"format": 1}))
     again = BagClassifier.load(folder)
     assert again.risk_ is None

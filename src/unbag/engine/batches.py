@@ -14,7 +14,15 @@ from unbag.bags import BagBatch, Bags, Task, cut_batches, split_bags
 from unbag.engine.trial import Trial
 from unbag.errors import BagDataError
 
-__all__ = ["Batch", "TrialData", "as_inputs", "as_tensor", "cut_stack", "trial_data"]
+__all__ = [
+    "Batch",
+    "TrialData",
+    "are_pixels",
+    "as_inputs",
+    "as_tensor",
+    "cut_stack",
+    "trial_data",
+]
 
 
 @dataclass(frozen=True)
@@ -125,11 +133,20 @@ def _cut_batch(data: Sequence[TrialData], number: int, device: torch.device) -> 
 
 
 def as_tensor(X: Any, device: torch.device) -> Tensor:
-    """Instances on the device: bytes stay bytes, everything else becomes single precision."""
+    """Instances on the device: pixels stay bytes, everything else becomes single precision."""
     tensor = X if isinstance(X, Tensor) else torch.from_numpy(_native(X))
-    if tensor.dtype == torch.uint8:
-        return tensor.to(device)
-    return tensor.to(device=device, dtype=torch.float32)
+    return tensor.to(device=device, dtype=torch.uint8 if are_pixels(tensor) else torch.float32)
+
+
+def are_pixels(X: Any) -> bool:
+    """Whether instances are images of bytes; bytes in a table are numbers like any others.
+
+    Examples
+    --------
+    >>> are_pixels(torch.zeros(5, 28, 28, dtype=torch.uint8)), are_pixels(np.zeros((5, 3), "uint8"))
+    (True, False)
+    """
+    return X.ndim > 2 and str(X.dtype).endswith("uint8")
 
 
 def _native(X: Any) -> Any:
@@ -142,5 +159,5 @@ def _native(X: Any) -> Any:
 
 
 def as_inputs(x: Tensor) -> Tensor:
-    """What a model sees: bytes are pixels and come divided by 255."""
+    """What a model sees of tensors by `as_tensor`: bytes are pixels and come divided by 255."""
     return x.float().div_(255) if x.dtype == torch.uint8 else x

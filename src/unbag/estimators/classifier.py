@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from unbag.bags import Bags, Task
 from unbag.engine import Criterion, Settings, Trial, TrialResult
+from unbag.engine.batches import are_pixels
 from unbag.engine.evaluate import scores_of
+from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.measuring import FitPlan, train_and_measure, train_with_patience
 from unbag.estimators.saving import ModelFolderError, read_folder, write_folder
@@ -77,6 +79,9 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         ``print(clf)`` and notebooks show it in a line.
     n_features_in_ : int
         Features of an instance.
+    pixels_ : bool
+        Whether it was fitted on images of bytes, which are divided by 255: it then predicts these
+        and refuses others. Bytes in a table are numbers like any others.
 
     Notes
     -----
@@ -145,6 +150,7 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         Parameters
         ----------
         X : array of shape (n_instances, ...)
+            Images of bytes (three or more dimensions) are divided by 255.
         y : array of shape (n_instances,) or (n_instances, n_classes)
             Proportion of the instance's bag; without `bags`, the instance's own label.
         bags : array of shape (n_instances,), optional
@@ -164,12 +170,12 @@ class BagClassifier(TellsItsRisk, BagEstimator):
     ) -> BagClassifier:
         """Take over a net that was trained elsewhere, such as on bags larger than memory."""
         self._adopt(task, n_outputs, n_features)
-        self.result_, self.n_outputs_, self.risk_ = result, n_outputs, None
+        self.result_, self.n_outputs_, self.risk_, self.pixels_ = result, n_outputs, None, False
         return self
 
     def _train(self, data: Bags) -> BagClassifier:
         trial = Trial(get_rule(self.rule), self.learning_rate, draw_seed(self.random_state))
-        self.n_outputs_ = data.n_outputs
+        self.n_outputs_, self.pixels_ = data.n_outputs, are_pixels(data.X)
         plan = FitPlan(self.model, self._settings(), self.validation_share)
         if self.patience is None:
             self.result_, self.risk_ = train_and_measure(trial, data, plan)
@@ -197,7 +203,18 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         return logs[:, 1] - logs[:, 0] if self.task_ == "binary" else logs
 
     def _scores(self, X: Array) -> Array:
+        self._refuse_another_kind_of_images(X)
         return scores_of(self.result_, X, task=self.task_)
+
+    def _refuse_another_kind_of_images(self, X: Array) -> None:
+        # Folders of older versions do not tell the kind.
+        if X.ndim > 2 and self.pixels_ not in (None, are_pixels(X)):
+            fitted, given = ("", "not ") if self.pixels_ else ("not ", "")
+            raise BagDataError(
+                f"{type(self).__name__} was fitted on images that were {fitted}bytes, these are "
+                f"{given}bytes. Bytes are divided by 255, other numbers are taken as they are: "
+                "pass X as for fit."
+            )
 
     def save(self, folder: str | Path) -> Path:
         """Write `model.safetensors` and `model.json` into a folder.
@@ -210,6 +227,7 @@ class BagClassifier(TellsItsRisk, BagEstimator):
             "classes": self.classes_.tolist(),
             "n_features": int(self.n_features_in_),
             "n_outputs": self.n_outputs_,
+            "pixels": self.pixels_,
             "input_shape": list(self._input_shape),
             "model": self.model if isinstance(self.model, str) else None,
             "rule": {"name": get_rule(self.rule).name, **asdict(get_rule(self.rule))},  # type: ignore[call-overload]
@@ -242,6 +260,7 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         rule = get_rule(options.pop("name"), **options)
         clf = cls(rule, builder, learning_rate=description["trial"]["learning_rate"])
         clf.task_, clf.n_outputs_ = description["task"], description["n_outputs"]
+        clf.pixels_ = description["pixels"]
         clf.classes_ = np.asarray(description["classes"])
         clf.n_features_in_ = description["n_features"]
         clf.risk_ = None if description["risk"] is None else RiskEstimate(**description["risk"])

@@ -15,9 +15,9 @@ from unbag.errors import UnbagError
 
 __all__ = ["ModelFolderError", "read_folder", "write_folder"]
 
-FORMAT = 2
+FORMAT = 3
 # What each format added to the description, and what it is in older folders.
-ADDED: dict[int, dict[str, Any]] = {2: {"risk": None}}
+ADDED: dict[int, dict[str, Any]] = {2: {"risk": None}, 3: {"pixels": None}}
 _TENSORS, _DESCRIPTION = "model.safetensors", "model.json"
 
 
