@@ -34,14 +34,13 @@ def ridge(data, seeds):
 
 
 def net(data, *, epochs):
-    X_train, X_test = (X.reshape(len(X), -1) for X in (data.X_train, data.X_test))
-    bags = make_bags(X_train, data.y_train, bag_size=100, seed=0)
+    bags = make_bags(data.X_train, data.y_train, bag_size=100, seed=0)
     y = bags.proportions[bags.bag_of_row]
     begun = time.perf_counter()
     model = BagClassifier(model="mlp100", max_epochs=epochs, validation_share=0, random_state=0)
-    model.fit(X_train, y, bags=bags.bag_of_row)
+    model.fit(data.X_train, y, bags=bags.bag_of_row)
     seconds = time.perf_counter() - begun
-    error = 100 * (1 - model.score(X_test, data.y_test))
+    error = 100 * (1 - model.score(data.X_test, data.y_test))
     print(f"100 units, bags of 100, {epochs} epochs, seed 0: error {error:.2f} %, {seconds:.0f} s")
 
 

@@ -4,11 +4,14 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from torch import nn
 
-from unbag import BagClassifier, BagRidgeClassifier
+from unbag import BagBoostingClassifier, BagClassifier, BagRidgeClassifier
 from unbag.estimators import ModelFolderError
 from unbag.estimators.saving import ADDED, FORMAT
+from unbag.rules import DebiasedSquare
 
 
 @pytest.fixture
@@ -50,8 +53,8 @@ def test_the_first_format_is_read(folder, rng):
     X = rng.normal(size=(60, 3))
     description = json.loads((folder / "model.json").read_text())
     assert description["format"] == FORMAT
-    added = {name for names in ADDED.values() for name in names}
-    assert added <= set(description)
+    added = ADDED[2] | ADDED[3]
+    assert set(added) <= set(description)
     old = {name: value for name, value in description.items() if name not in added}
     (folder / "model.json").write_text(json.dumps(old | {"format": 1}))
     again = BagClassifier.load(folder)
@@ -77,6 +80,65 @@ def test_weights_that_do_not_fit_are_refused(folder):
 
 def build(input_shape, n_outputs):
     return nn.Linear(input_shape[0], n_outputs)
+
+
+FITTED_OTHERWISE = [
+    BagClassifier("proportion_square", "linear", max_epochs=2, schedule="cosine", random_state=3),
+    BagClassifier(DebiasedSquare(debias="moving", beta=0.5), max_epochs=2, device="cpu"),
+    BagRidgeClassifier(penalties=[0.1, 1.0]),
+    BagBoostingClassifier(rule="count_likelihood", n_estimators=3, n_runs=1, reg_lambda=2.0),
+]
+every_kind = pytest.mark.parametrize("model", FITTED_OTHERWISE, ids=lambda m: type(m).__name__)
+
+
+@pytest.fixture
+def frame(rng):
+    pandas = pytest.importorskip("pandas")
+    return pandas.DataFrame(rng.normal(size=(60, 3)), columns=["age", "height", "weight"])
+
+
+@every_kind
+def test_parameters_and_names_of_features_survive(model, frame, tmp_path):
+    _skip_without_lightgbm(model)
+    again = type(model).load(clone(model).fit(frame, frame["age"] > 0).save(tmp_path / "m"))
+    assert again.get_params() == model.get_params()
+    assert again.feature_names_in_.tolist() == ["age", "height", "weight"]
+    with pytest.raises(ValueError, match="same order"):
+        again.predict(frame[["weight", "height", "age"]])
+
+
+@every_kind
+def test_folders_of_the_second_format_are_read(model, frame, tmp_path):
+    _skip_without_lightgbm(model)
+    fitted = clone(model).fit(frame, frame["age"] > 0)
+    path = fitted.save(tmp_path / "m") / "model.json"
+    description = json.loads(path.read_text())
+    old = {name: value for name, value in description.items() if name not in ADDED[3]}
+    path.write_text(json.dumps(old | {"format": 2}))
+    again, X = type(model).load(tmp_path / "m"), frame.to_numpy()
+    np.testing.assert_array_equal(again.predict(X), fitted.predict(frame))
+
+
+def test_parameters_that_json_cannot_hold(rng, tmp_path):
+    X, grid = rng.normal(size=(60, 3)), np.logspace(-2, 2, 3)
+    ridge = BagRidgeClassifier(penalties=grid).fit(X, X[:, 0] > 0)
+    assert BagRidgeClassifier.load(ridge.save(tmp_path / "m")).penalties == grid.tolist()
+    assert not hasattr(BagRidgeClassifier.load(tmp_path / "m"), "feature_names_in_")
+    net = BagClassifier(max_epochs=np.int64(2), random_state=np.random.RandomState(0))
+    again = BagClassifier.load(net.fit(X, X[:, 0] > 0).save(tmp_path / "net"))
+    assert (again.max_epochs, again.random_state) == (2, None)
+
+
+@every_kind
+def test_nothing_is_saved_before_fit(model, tmp_path):
+    with pytest.raises(NotFittedError):
+        clone(model).save(tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+
+
+def _skip_without_lightgbm(model):
+    if isinstance(model, BagBoostingClassifier):
+        pytest.importorskip("lightgbm", reason="the extra unbag[gbm] is not installed")
 
 
 def test_a_net_of_ones_own_needs_its_function(rng, tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from unbag.bags import Bags, Task, bags_of
 from unbag.errors import BagDataError
+from unbag.estimators.saving import plain_parameters
 from unbag.evaluation.risk import estimate_risk
 
 __all__ = ["BagEstimator"]
@@ -87,6 +88,30 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
         )
         n = len(X)
         return Bags(X, np.arange(n), np.ones(n, int), values, list(range(n)), None, self.task_)
+
+    def _description(self) -> dict[str, Any]:
+        """What a model folder says of any estimator."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        return {
+            "kind": type(self).__name__,
+            "task": self.task_,
+            "classes": self.classes_.tolist(),
+            "n_features": int(self.n_features_in_),
+            "feature_names": None if names is None else names.tolist(),
+            "parameters": plain_parameters(self.get_params(deep=False)),
+        }
+
+    @classmethod
+    def _described(cls, description: dict[str, Any]) -> Self:
+        """Read what `_description` wrote."""
+        model = cls(**description["parameters"])
+        model.task_ = description["task"]
+        model.classes_ = np.asarray(description["classes"])
+        model.n_features_in_ = description["n_features"]
+        if description["feature_names"] is not None:
+            model.feature_names_in_ = np.asarray(description["feature_names"], dtype=object)
+        return model
 
     @staticmethod
     def _input_checks() -> dict[str, Any]:

@@ -251,14 +251,8 @@ class BagBoostingClassifier(BagEstimator):
 
         The trees are the bytes of LightGBM's own text format, under the name "booster".
         """
+        description = self._description() | {"n_trees": int(self.n_trees_)}
         text = self.booster_.model_to_string(num_iteration=self.n_trees_)
-        description = {
-            "kind": type(self).__name__,
-            "task": self.task_,
-            "classes": self.classes_.tolist(),
-            "n_features": int(self.n_features_in_),
-            "n_trees": int(self.n_trees_),
-        }
         tensors = {
             "booster": np.frombuffer(text.encode(), dtype=np.uint8),
             "initial_score": self.initial_score_,
@@ -271,10 +265,7 @@ class BagBoostingClassifier(BagEstimator):
         """Read a folder written by `save`. Nothing in it is executed."""
         lightgbm = import_extra("lightgbm", extra="gbm", purpose="BagBoostingClassifier")
         description, tensors = read_folder(folder, kind=cls.__name__)
-        model = cls()
-        model.task_ = description["task"]
-        model.classes_ = np.asarray(description["classes"])
-        model.n_features_in_ = description["n_features"]
+        model = cls._described(description)
         model.n_trees_ = description["n_trees"]
         model.initial_score_ = tensors["initial_score"]
         model.held_out_risk_ = tensors["held_out_risk"]

@@ -17,7 +17,12 @@ from unbag.engine.evaluate import scores_of
 from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.measuring import FitPlan, train_and_measure, train_with_patience
-from unbag.estimators.saving import ModelFolderError, read_folder, write_folder
+from unbag.estimators.saving import (
+    ModelFolderError,
+    plain_parameters,
+    read_folder,
+    write_folder,
+)
 from unbag.estimators.telling import TellsItsRisk
 from unbag.evaluation.risk import RiskEstimate
 from unbag.models import ModelBuilder, get_model
@@ -219,18 +224,15 @@ class BagClassifier(TellsItsRisk, BagEstimator):
     def save(self, folder: str | Path) -> Path:
         """Write `model.safetensors` and `model.json` into a folder.
 
-        A net from a function of your own is saved too, but `load` must be given that function.
+        Parameters of the constructor are saved too, but for a `random_state` that is no number.
+        A net from a function of your own is saved, but `load` must be given that function.
         """
-        description = {
-            "kind": type(self).__name__,
-            "task": self.task_,
-            "classes": self.classes_.tolist(),
-            "n_features": int(self.n_features_in_),
+        description = self._description() | {
             "n_outputs": self.n_outputs_,
             "pixels": self.pixels_,
             "input_shape": list(self._input_shape),
             "model": self.model if isinstance(self.model, str) else None,
-            "rule": {"name": get_rule(self.rule).name, **asdict(get_rule(self.rule))},  # type: ignore[call-overload]
+            **plain_parameters({"rule": get_rule(self.rule)}),
             "best_epoch": self.result_.best_epoch,
             "risk": None if self.risk_ is None else asdict(self.risk_),
             "stopped": self.result_.stopped,
@@ -256,13 +258,9 @@ class BagClassifier(TellsItsRisk, BagEstimator):
             raise ModelFolderError(
                 f"{folder} holds a net of your own: pass `model`, the function that built it."
             )
-        options = dict(description["rule"])
-        rule = get_rule(options.pop("name"), **options)
-        clf = cls(rule, builder, learning_rate=description["trial"]["learning_rate"])
-        clf.task_, clf.n_outputs_ = description["task"], description["n_outputs"]
-        clf.pixels_ = description["pixels"]
-        clf.classes_ = np.asarray(description["classes"])
-        clf.n_features_in_ = description["n_features"]
+        parameters = _read_parameters(description) | {"model": builder}
+        clf = cls._described(description | {"parameters": parameters})
+        clf.n_outputs_, clf.pixels_ = description["n_outputs"], description["pixels"]
         clf.risk_ = None if description["risk"] is None else RiskEstimate(**description["risk"])
         clf.result_ = _read_result(clf, description, tensors)
         return clf
@@ -270,6 +268,17 @@ class BagClassifier(TellsItsRisk, BagEstimator):
     @property
     def _input_shape(self) -> tuple[int, ...]:
         return self.result_.input_shape
+
+
+def _read_parameters(description: dict[str, Any]) -> dict[str, Any]:
+    # All that older folders hold of them; newer ones have a rule's name there, if that was given.
+    rate = description["trial"]["learning_rate"]
+    older = {"rule": description["rule"], "learning_rate": rate}
+    parameters = older | description["parameters"]
+    if isinstance(parameters["rule"], dict):
+        options = dict(parameters["rule"])
+        parameters["rule"] = get_rule(options.pop("name"), **options)
+    return parameters
 
 
 def _read_result(

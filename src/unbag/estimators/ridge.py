@@ -208,13 +208,7 @@ class BagRidgeClassifier(BagEstimator):
 
     def save(self, folder: str | Path) -> Path:
         """Write `model.safetensors` and `model.json` into a folder."""
-        description = {
-            "kind": type(self).__name__,
-            "task": self.task_,
-            "classes": self.classes_.tolist(),
-            "penalty": self.penalty_,
-            "n_features": int(self.n_features_in_),
-        }
+        description = self._description() | {"penalty": self.penalty_}
         tensors = {
             "coef": np.asarray(self.coef_, dtype=float),
             "intercept": np.atleast_1d(np.asarray(self.intercept_, dtype=float)),
@@ -226,11 +220,8 @@ class BagRidgeClassifier(BagEstimator):
     def load(cls, folder: str | Path) -> BagRidgeClassifier:
         """Read a folder written by `save`; such a model predicts but cannot be fitted further."""
         description, tensors = read_folder(folder, kind=cls.__name__)
-        model = cls()
-        model.task_ = description["task"]
-        model.classes_ = np.asarray(description["classes"])
+        model = cls._described(description)
         model.penalty_ = description["penalty"]
-        model.n_features_in_ = description["n_features"]
         model.coef_ = tensors["coef"]
         binary = model.task_ == "binary"
         model.intercept_ = float(tensors["intercept"][0]) if binary else tensors["intercept"]

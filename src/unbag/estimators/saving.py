@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +14,44 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from unbag.errors import UnbagError
+from unbag.rules import Rule
 
-__all__ = ["ModelFolderError", "read_folder", "write_folder"]
+__all__ = ["ModelFolderError", "plain_parameters", "read_folder", "write_folder"]
 
 FORMAT = 3
 # What each format added to the description, and what it is in older folders.
-ADDED: dict[int, dict[str, Any]] = {2: {"risk": None}, 3: {"pixels": None}}
+ADDED: dict[int, dict[str, Any]] = {
+    2: {"risk": None},
+    3: {"pixels": None, "parameters": {}, "feature_names": None},
+}
 _TENSORS, _DESCRIPTION = "model.safetensors", "model.json"
 
 
 class ModelFolderError(UnbagError, ValueError):
     """A model folder is missing a file, or holds one that cannot be read."""
+
+
+def plain_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Parameters as JSON holds them, without those that it cannot hold, such as functions.
+
+    Examples
+    --------
+    >>> plain_parameters({"penalties": np.array([0.1, 1.0]), "model": print, "patience": None})
+    {'penalties': [0.1, 1.0], 'patience': None}
+    """
+    found = {}
+    for name, value in parameters.items():
+        with suppress(TypeError):
+            found[name] = json.loads(json.dumps(value, default=_plain))
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Rule):
+        return {"name": value.name, **asdict(value)}  # type: ignore[call-overload]
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is no plain value")
 
 
 def write_folder(
