@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from unbag.bags import Bags, Task
@@ -17,6 +16,7 @@ from unbag.engine.evaluate import scores_of
 from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.measuring import FitPlan, train_and_measure, train_with_patience
+from unbag.estimators.net_folder import read_parameters, read_result
 from unbag.estimators.saving import (
     ModelFolderError,
     plain_parameters,
@@ -25,7 +25,7 @@ from unbag.estimators.saving import (
 )
 from unbag.estimators.telling import TellsItsRisk
 from unbag.evaluation.risk import RiskEstimate
-from unbag.models import ModelBuilder, get_model
+from unbag.models import ModelBuilder
 from unbag.randomness import draw_seed
 from unbag.rules import Rule, get_rule
 
@@ -258,41 +258,13 @@ class BagClassifier(TellsItsRisk, BagEstimator):
             raise ModelFolderError(
                 f"{folder} holds a net of your own: pass `model`, the function that built it."
             )
-        parameters = _read_parameters(description) | {"model": builder}
+        parameters = read_parameters(description) | {"model": builder}
         clf = cls._described(description | {"parameters": parameters})
         clf.n_outputs_, clf.pixels_ = description["n_outputs"], description["pixels"]
         clf.risk_ = None if description["risk"] is None else RiskEstimate(**description["risk"])
-        clf.result_ = _read_result(clf, description, tensors)
+        clf.result_ = read_result(description, tensors, parameters)
         return clf
 
     @property
     def _input_shape(self) -> tuple[int, ...]:
         return self.result_.input_shape
-
-
-def _read_parameters(description: dict[str, Any]) -> dict[str, Any]:
-    # All that older folders hold of them; newer ones have a rule's name there, if that was given.
-    rate = description["trial"]["learning_rate"]
-    older = {"rule": description["rule"], "learning_rate": rate}
-    parameters = older | description["parameters"]
-    if isinstance(parameters["rule"], dict):
-        options = dict(parameters["rule"])
-        parameters["rule"] = get_rule(options.pop("name"), **options)
-    return parameters
-
-
-def _read_result(
-    clf: BagClassifier, description: dict[str, Any], tensors: dict[str, Array]
-) -> TrialResult:
-    shape = tuple(description["input_shape"])
-    net = get_model(clf.model)(shape, clf.n_outputs_).eval()
-    state = {n.removeprefix("net."): torch.tensor(t) for n, t in tensors.items() if n[:4] == "net."}
-    try:
-        net.load_state_dict(state)
-    except RuntimeError as error:
-        raise ModelFolderError(f"The saved weights do not fit the net: {error}") from error
-    history = {n.removeprefix("history."): t for n, t in tensors.items() if n[:8] == "history."}
-    trial = Trial(get_rule(clf.rule), clf.learning_rate, description["trial"]["seed"])
-    return TrialResult(
-        trial, net, history, description["best_epoch"], description["stopped"], False, shape
-    )
