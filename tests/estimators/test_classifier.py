@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from unbag import BagClassifier, BagTarget, make_bags
-from unbag.errors import BagDataError
+from unbag.errors import BagDataError, BagDataWarning
 from unbag.estimators.measuring import held_out_parts
 
 
@@ -163,3 +163,20 @@ def test_the_kind_of_images_is_known_of_a_bags_too(pixels):
     clf.predict(X)
     with pytest.raises(BagDataError, match="were bytes"):
         clf.predict(X / 255)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64"])
+def test_digits_lost_to_single_precision_are_said(rng, dtype):
+    X = (10 * rng.normal(size=(200, 2))).astype(dtype)
+    labels, clf = X[:, 0] > 0, BagClassifier(max_epochs=1, random_state=0)
+    far = X + np.array([0, 1_000_000_000], dtype)
+    with pytest.warns(BagDataWarning, match="feature 1 .* steps of 64 .*1 such"):
+        clf.fit(far, labels)
+    with pytest.warns(BagDataWarning, match="feature 1"):
+        clf.fit_bags(make_bags(far, labels, bag_size=5, seed=0))
+
+
+def test_digits_that_suffice_are_not_complained_of(rng):
+    X = rng.normal(size=(200, 3)) + np.array([0.1, 100_000, -100_000])
+    X[:, 0] = 0.1  # constant, but the computed deviation is not quite zero
+    BagClassifier(max_epochs=1, random_state=0).fit(X, X[:, 1] > 100_000)

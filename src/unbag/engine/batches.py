@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from unbag.bags import BagBatch, Bags, Task, cut_batches, split_bags
 from unbag.engine.trial import Trial
-from unbag.errors import BagDataError
+from unbag.errors import BagDataError, BagDataWarning
 
 __all__ = [
     "Batch",
@@ -22,6 +23,7 @@ __all__ = [
     "as_tensor",
     "cut_stack",
     "trial_data",
+    "warn_of_rounding",
 ]
 
 
@@ -136,6 +138,32 @@ def as_tensor(X: Any, device: torch.device) -> Tensor:
     """Instances on the device: pixels stay bytes, everything else becomes single precision."""
     tensor = X if isinstance(X, Tensor) else torch.from_numpy(_native(X))
     return tensor.to(device=device, dtype=torch.uint8 if are_pixels(tensor) else torch.float32)
+
+
+def warn_of_rounding(X: Any) -> None:
+    """Warn of features that vary by less than ten of the steps of single precision around them.
+
+    Examples
+    --------
+    >>> warn_of_rounding(np.array([[0.0, 1e5], [1.0, 1e5 + 1]]))
+    """
+    if isinstance(X, Tensor) or np.can_cast((X := np.asarray(X)).dtype, np.float32):
+        return
+    X = X.reshape(len(X), -1).astype(float, copy=False)
+    low, high, deviation = X.min(axis=0), X.max(axis=0), X.std(axis=0)
+    largest = np.maximum(np.abs(low), np.abs(high))
+    steps = np.spacing(largest.astype(np.float32))
+    coarse = np.flatnonzero((low < high) & (deviation < 10 * steps))
+    if len(coarse):
+        first = coarse[0]
+        warnings.warn(
+            f"X: feature {first} is as large as {largest[first]:.3g} and varies by "
+            f"{deviation[first]:.3g} only, and nets compute in single precision, which has steps "
+            f"of {steps[first]:.3g} there ({len(coarse)} such features). Subtract its mean first: "
+            "put a StandardScaler in front.",
+            BagDataWarning,
+            stacklevel=3,
+        )
 
 
 def are_pixels(X: Any) -> bool:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from unbag.bags import Bags, Task
 from unbag.engine import Criterion, Settings, Trial, TrialResult
-from unbag.engine.batches import are_pixels
+from unbag.engine.batches import are_pixels, warn_of_rounding
 from unbag.engine.evaluate import scores_of
 from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator
@@ -155,7 +155,7 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         Parameters
         ----------
         X : array of shape (n_instances, ...)
-            Images of bytes (three or more dimensions) are divided by 255.
+            Becomes single precision. Images of bytes (three or more dimensions) are divided by 255.
         y : array of shape (n_instances,) or (n_instances, n_classes)
             Proportion of the instance's bag; without `bags`, the instance's own label.
         bags : array of shape (n_instances,), optional
@@ -163,11 +163,14 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         noise_variance : float, mapping from bag, or array like `y`, optional
             Known variance of zero-mean noise in the proportions.
         """
-        return self._train(self._read(X, y, bags, noise_variance))
+        data = self._read(X, y, bags, noise_variance)
+        warn_of_rounding(X)
+        return self._train(data)
 
     def fit_bags(self, data: Bags) -> BagClassifier:
         """Train on a `Bags`."""
         self._adopt(data.task, data.n_outputs, data.X.shape[1])
+        warn_of_rounding(data.X)
         return self._train(data)
 
     def adopt(
