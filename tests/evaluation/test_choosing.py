@@ -2,10 +2,14 @@
 
 import numpy as np
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
-from unbag import BagKFold, BagRidgeClassifier, BagTarget, make_bags
+from unbag import BagKFold, BagRidgeClassifier, BagTarget, compare_models, evaluate, make_bags
 from unbag.bags import Bags
 from unbag.engine import Settings, Trial
 from unbag.errors import BagDataError
@@ -119,3 +123,45 @@ def test_search_refuses_a_schedule_that_depends_on_the_length(rng):
     bags = make_bags(rng.normal(size=(200, 2)), np.arange(200) % 2, bag_size=5, seed=0)
     with pytest.raises(ValueError, match="constant"):
         search_trials([Trial()], bags, settings=Settings(schedule="cosine"))
+
+
+@pytest.fixture
+def pipelines(rng):
+    """Pipelines that look at a frame: columns by name, strings, and holes to fill."""
+    pandas = pytest.importorskip("pandas")
+    labels, ids = rng.random(600) < 0.5, np.repeat(np.arange(60), 10)
+    number = np.where(rng.random(600) < 0.1, np.nan, labels + rng.normal(size=600))
+    word = np.where(rng.random(600) < 0.8, labels, ~labels).astype(str)
+    frame = pandas.DataFrame({"number": number, "word": word}, index=rng.permutation(600))
+    y = BagTarget(ids, labels.reshape(60, 10).mean(axis=1)[ids])
+    encode = make_column_transformer((SimpleImputer(), ["number"]), (OneHotEncoder(), ["word"]))
+    both = make_pipeline(encode, BagRidgeClassifier())
+    encode = make_column_transformer((OneHotEncoder(), ["word"]))
+    words = make_pipeline(encode, LogisticRegression())
+    return both.fit(frame, y), words.fit(frame, labels), frame, y
+
+
+def test_pipelines_that_look_at_frames_are_evaluated_and_compared(pipelines):
+    both, words, frame, y = pipelines
+    assert 0.05 < evaluate(both, frame, y)["error"].value < 0.3
+    found = compare_models(both, words, frame, y)
+    errors = [evaluate(model, frame, y)["error"].value for model in (both, words)]
+    assert found.value == pytest.approx(errors[0] - errors[1])
+
+
+def test_pipelines_that_look_at_frames_are_searched_and_cross_fitted(pipelines):
+    both, _, frame, y = pipelines
+    grid = {"bagridgeclassifier__penalties": [[1e-2], [1e2]]}
+    search = GridSearchCV(both, grid, cv=BagKFold(3), scoring=bag_scorer()).fit(frame, y)
+    assert -0.3 < search.best_score_ < -0.05
+    found = cross_fit_risk(both, frame, y)
+    assert 0.05 < found.value < 0.3
+    assert cross_fit_risk(both, frame, np.asarray(y), bags=y.bags) == found
+
+
+def test_instances_without_targets_are_named(pipelines):
+    both, _, frame, y = pipelines
+    with pytest.raises(BagDataError, match=r"\(590, 1\).*\(600, 1\)"):
+        evaluate(both, frame, y[:590])
+    with pytest.raises(ValueError, match="600, 590"):
+        cross_fit_risk(both, frame, y[:590])

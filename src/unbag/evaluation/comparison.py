@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from unbag.bags import Bags, as_bags
-from unbag.evaluation.evaluate import scores_of
+from unbag.bags import Bags
+from unbag.evaluation.evaluate import bags_to_score, scores_of
 from unbag.evaluation.residual_laws import noise_of
 from unbag.evaluation.risk import checked_scores, decisions, risk_scale
 
@@ -100,7 +100,7 @@ def compare_models(
     >>> compare_models(good, bad, bags, names=("good", "bad")).value < 0
     True
     """
-    data = as_bags(X, y, bags=bags, noise_variance=noise_variance)
+    data = bags_to_score(X, y, bags=bags, noise_variance=noise_variance)
     pair = scores_of(first, X), scores_of(second, X)
     return compare_scores(*pair, data, loss=loss, confidence=confidence, names=names)
 

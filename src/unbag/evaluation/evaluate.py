@@ -51,9 +51,9 @@ def evaluate(
     model_or_scores : classifier, callable or array
         Something with `predict_proba` or `decision_function`, a function from `X` to
         probabilities, or the probabilities themselves, one row per instance.
-    X : Bags, array of shape (n_instances, ...), or None
-        Bags the classifier was not fitted on, or their instances. None will do if the first
-        argument is probabilities.
+    X : Bags, array or data frame of shape (n_instances, ...), or None
+        Bags the classifier was not fitted on, or their instances, which may be anything that the
+        classifier takes. None will do if the first argument is probabilities.
     y : array of shape (n_instances,) or (n_instances, n_outputs), optional
         Each instance's bag proportion, or a `BagTarget`; not needed with a `Bags`.
     bags : array of shape (n_instances,), optional
@@ -87,11 +87,17 @@ def evaluate(
     >>> found["error"].low < 0.1 < found["error"].high
     True
     """
-    data = as_bags(X, y, bags=bags, noise_variance=noise_variance)
+    data = bags_to_score(X, y, bags=bags, noise_variance=noise_variance)
     scores = scores_of(model_or_scores, X)
     return evaluate_bags(
         scores, data, noise_kurtosis=noise_kurtosis, confidence=confidence, n_bins=n_bins
     )
+
+
+def bags_to_score(X: Any, y: Any, *, bags: Any, noise_variance: Any) -> Bags:
+    """Bags for a model's scores: what `X` holds, such as strings or gaps, is the model's affair."""
+    instances = X if isinstance(X, Bags) else None
+    return as_bags(instances, y, bags=bags, noise_variance=noise_variance)
 
 
 def scores_of(model_or_scores: Any, X: Any) -> Any:

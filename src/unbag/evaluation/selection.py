@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag.backends import Executor, SerialExecutor
-from unbag.bags import BagKFold, Bags, BagTarget, bags_of
+from unbag.bags import BagKFold, Bags, BagTarget, as_bags, bags_of
 from unbag.errors import BagDataError
 from unbag.evaluation.evaluate import evaluate_bags, scores_of
 from unbag.evaluation.risk import RiskEstimate, estimate_risk
@@ -56,7 +56,7 @@ def bag_scorer(metric: str = "error") -> Callable[..., float]:
             raise BagDataError(
                 "bag_scorer needs the bags: pass a BagTarget as y, with cv=BagKFold(...)."
             )
-        data = Bags.from_arrays(X, bags=ids, y=np.asarray(y))
+        data = as_bags(None, y, bags=ids)
         value = _metric(scores_of(estimator, X), data, metric)
         return -value if metric in LOSSES else value
 
@@ -114,13 +114,13 @@ def cross_fit_risk(
     ids = bags_of(y, bags)
     if ids is None:
         raise BagDataError("cross_fit_risk needs the bags: pass `bags`, or a BagTarget as y.")
-    X, target = np.asarray(X), BagTarget(ids, np.asarray(y))
+    target = BagTarget(ids, np.asarray(y))
     folds = list(BagKFold(n_splits).split(X, target))
     parts = (executor or SerialExecutor()).map(_fit_fold, folds, shared=(estimator, X, target))
-    scores = np.zeros((len(X), *parts[0].shape[1:]))
+    scores = np.zeros((len(target), *parts[0].shape[1:]))
     for (_, test), part in zip(folds, parts, strict=True):
         scores[test] = part
-    data = Bags.from_arrays(X, bags=ids, y=np.asarray(y))
+    data = as_bags(None, target)
     own = [np.unique(data.bag_of_row[test]) for _, test in folds]
     if min(len(bags_of_fold) for bags_of_fold in own) < 2:
         raise BagDataError(
@@ -130,9 +130,11 @@ def cross_fit_risk(
     return estimate_risk(scores, data, loss=loss, confidence=confidence, parts=own)
 
 
-def _fit_fold(shared: tuple[Any, Array, BagTarget], fold: tuple[Array, Array]) -> Array:
+def _fit_fold(shared: tuple[Any, Any, BagTarget], fold: tuple[Array, Array]) -> Array:
     """Scores of a fold's held-out instances by a fit to the others."""
     from sklearn.base import clone
+    from sklearn.utils import _safe_indexing
 
     (estimator, X, target), (train, test) = shared, fold
-    return np.asarray(scores_of(clone(estimator).fit(X[train], target[train]), X[test]))
+    fitted = clone(estimator).fit(_safe_indexing(X, train), target[train])
+    return np.asarray(scores_of(fitted, _safe_indexing(X, test)))
