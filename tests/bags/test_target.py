@@ -1,12 +1,13 @@
 """A target that remembers its bags through whatever scikit-learn does to it."""
 
 import copy
+import pickle
 
 import numpy as np
 import pytest
 
 from unbag import BagKFold, BagTarget
-from unbag.bags import bags_of
+from unbag.bags import bags_of, variance_of
 from unbag.errors import BagDataError, SplitBagsWarning
 
 
@@ -53,6 +54,43 @@ def test_folds_keep_bags_whole():
 def test_folds_need_bags():
     with pytest.raises(BagDataError, match="needs the bags"):
         list(BagKFold(2).split(np.zeros(4), np.zeros(4)))
+
+
+@pytest.fixture
+def noisy():
+    variances = {"a": 0.1, "b": 0.2, "c": 0.0}
+    return BagTarget(["a", "b", "a", "c"], [0.5, 1.2, 0.5, 0.0], noise_variance=variances)
+
+
+def test_noise_follows_indexing_copies_and_pickles(noisy):
+    wanted = [0.1, 0.2, 0.1, 0.0]
+    for twin in (noisy, noisy.copy(), copy.deepcopy(noisy), pickle.loads(pickle.dumps(noisy))):  # noqa: S301
+        assert variance_of(twin, None).tolist() == wanted
+    assert variance_of(noisy[[0, 2]], None).tolist() == [0.1, 0.1]
+    assert variance_of(noisy[[0, 2]], 0.3) == 0.3
+    assert variance_of(noisy + 0, None) is None
+    columns = BagTarget(noisy.bags, np.ones((4, 2)), noise_variance=wanted)
+    assert columns[1:, 0].noise_variance.tolist() == [0.2, 0.1, 0.0]
+
+
+def test_noise_is_a_number_a_mapping_or_one_value_an_instance(target):
+    ids, values = target.bags, np.asarray(target)
+    assert BagTarget(ids, values, noise_variance=0.1).noise_variance.tolist() == [0.1] * 4
+    assert target.noise_variance is None
+    with pytest.raises(BagDataError, match="bag 'c' is missing"):
+        BagTarget(ids, values, noise_variance={"a": 0.1, "b": 0.2})
+    with pytest.raises(BagDataError, match="one value per instance"):
+        BagTarget(ids, values, noise_variance=[0.1, 0.2, 0.3])
+    with pytest.raises(BagDataError, match="not negative"):
+        BagTarget(ids, values, noise_variance=-1.0)
+
+
+def test_pickles_without_noise_are_read(target):
+    make, arguments, state = target.__reduce__()
+    old = make(*arguments)
+    old.__setstate__(state[:3])
+    assert old.bags.tolist() == target.bags.tolist()
+    assert old.noise_variance is None
 
 
 def test_bad_targets_are_refused():

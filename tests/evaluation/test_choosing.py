@@ -165,3 +165,44 @@ def test_instances_without_targets_are_named(pipelines):
         evaluate(both, frame, y[:590])
     with pytest.raises(ValueError, match="600, 590"):
         cross_fit_risk(both, frame, y[:590])
+
+
+@pytest.fixture
+def noisy(data, rng):
+    """So much noise that some proportions leave [0, 1], and that it would pass for errors."""
+    X, labels, y = data
+    variances = np.where(np.arange(240) % 2, 0.01, 0.09)[y.bags]
+    noise = rng.normal(size=240)[y.bags] * np.sqrt(variances)
+    return X, labels, BagTarget(y.bags, np.asarray(y) + noise, noise_variance=variances)
+
+
+def test_noise_is_no_error_whoever_asks(noisy):
+    X, labels, y = noisy
+    plain, noise = np.asarray(y), y.noise_variance
+    clf = BagRidgeClassifier().fit(X, y)
+    same = BagRidgeClassifier().fit(X, plain, bags=y.bags, noise_variance=noise)
+    np.testing.assert_array_equal(clf.coef_, same.coef_)
+    bags = Bags.from_arrays(X, bags=y.bags, y=plain, noise_variance=noise)
+    found = estimate_risk(clf.predict_proba(X), bags)
+    assert abs(found.value - np.mean(clf.predict(X) != labels)) < 4 * found.standard_error
+    accuracy = pytest.approx(1 - found.value)
+    assert clf.score(X, y) == accuracy
+    assert clf.score(X, plain, bags=y.bags, noise_variance=noise) == accuracy
+    assert 1 + bag_scorer()(clf, X, y) == accuracy
+    assert 1 + bag_scorer()(clf, X, plain, bags=y.bags, noise_variance=noise) == accuracy
+    assert evaluate(clf, X, y).to_dict() == evaluate(clf, bags).to_dict()
+    with pytest.raises(BagDataError, match="no bags"):
+        clf.score(X, labels, noise_variance=0.1)
+
+
+def test_noisy_bags_are_searched_and_cross_fitted(noisy):
+    X, _, y = noisy
+    grid = {"penalties": [[1e-2], [1e9]]}
+    search = GridSearchCV(BagRidgeClassifier(), grid, cv=BagKFold(3), error_score="raise")
+    for scoring in (None, bag_scorer("brier")):
+        found = search.set_params(scoring=scoring).fit(X, y)
+        assert found.best_params_ == {"penalties": [1e-2]}
+    risk = cross_fit_risk(BagRidgeClassifier(), X, y)
+    plain, noise = np.asarray(y), y.noise_variance
+    assert risk == cross_fit_risk(BagRidgeClassifier(), X, plain, bags=y.bags, noise_variance=noise)
+    assert risk.value < 0.3

@@ -3,7 +3,7 @@
 from unbag.bags.bags import Bags
 from unbag.bags.batch import BagBatch, Task
 from unbag.bags.making import as_bags, cut_batches, make_bags, split_bags
-from unbag.bags.target import BagKFold, BagTarget, bags_of
+from unbag.bags.target import BagKFold, BagTarget, bags_of, variance_of
 
 __all__ = [
     "BagBatch",
@@ -16,4 +16,5 @@ __all__ = [
     "cut_batches",
     "make_bags",
     "split_bags",
+    "variance_of",
 ]

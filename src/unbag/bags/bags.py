@@ -14,7 +14,7 @@ from unbag.bags import validation
 from unbag.bags.batch import Task
 from unbag.errors import BagDataError
 
-__all__ = ["Bags", "infer_task"]
+__all__ = ["Bags", "infer_task", "read_noise"]
 
 Array = NDArray[Any]
 
@@ -105,7 +105,7 @@ class Bags:
         _check_counts_of_bags(sizes, ids)
         rows = np.argsort(codes, kind="stable")
         values = _read_values(y, proportions, counts, rows, sizes, ids, bag_ids)
-        variance = _read_noise(noise_variance, y is not None, rows, sizes, ids, bag_ids)
+        variance = read_noise(noise_variance, y is not None, rows, sizes, ids, bag_ids)
         values = validation.check_proportions(values, sizes, ids, noisy=variance is not None)
         return cls(X, rows, sizes, values, ids, variance, task or infer_task(values))
 
@@ -262,14 +262,15 @@ def _check_label_counts(counts: Array, sizes: Array, ids: list[Hashable]) -> Non
         )
 
 
-def _read_noise(
+def read_noise(
     noise_variance: Any,
     per_instance: bool,
     rows: Array,
     sizes: Array,
     ids: list[Hashable],
-    bag_ids: Any,
+    bag_ids: Any = None,
 ) -> Array | None:
+    """Noise variance of each bag, from any of the forms that `Bags.from_arrays` takes."""
     if noise_variance is None:
         return None
     if np.ndim(noise_variance) == 0 and not hasattr(noise_variance, "keys"):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag.bags.bags import Bags
-from unbag.bags.target import bags_of
+from unbag.bags.target import bags_of, variance_of
 from unbag.errors import BagDataError
 from unbag.randomness import numpy_generator
 
@@ -97,7 +97,8 @@ def as_bags(X: Any, y: Any = None, *, bags: Any = None, noise_variance: Any = No
     ids = bags_of(y, bags)
     ids = np.arange(len(y)) if ids is None else ids
     X = np.zeros(len(y)) if X is None else X
-    return Bags.from_arrays(X, bags=ids, y=np.asarray(y), noise_variance=noise_variance)
+    variance = variance_of(y, noise_variance)
+    return Bags.from_arrays(X, bags=ids, y=np.asarray(y), noise_variance=variance)
 
 
 def split_bags(bags: Bags, *, share: float, seed: int) -> tuple[Bags, Bags]:

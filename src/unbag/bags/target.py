@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold
 
+from unbag.bags.bags import read_noise
 from unbag.bags.validation import factorize
 from unbag.errors import BagDataError, SplitBagsWarning
 
-__all__ = ["BagKFold", "BagTarget", "bags_of"]
+__all__ = ["BagKFold", "BagTarget", "bags_of", "variance_of"]
 
 
 class BagTarget(np.ndarray):
-    """Each instance's bag proportion, as an array that carries the bag ids through slicing.
+    """Each instance's bag proportion, as an array that carries bag ids and noise through slicing.
 
     With it ``GridSearchCV(pipeline, grid, cv=BagKFold(5)).fit(X, y)`` needs no metadata routing:
     the ids follow indexing, copying and pickling. Any operation that would lose them gives an
@@ -29,6 +30,9 @@ class BagTarget(np.ndarray):
         Bag of each instance.
     proportions : mapping from bag id, or array of shape (n_instances,) or (n_instances, n_outputs)
         Average label of the instance's bag.
+    noise_variance : float, mapping from bag id, or array of shape (n_instances,), optional
+        Known variance of the noise in the proportions. `fit`, `score` and all others that take the
+        target read it there.
 
     Examples
     --------
@@ -41,8 +45,9 @@ class BagTarget(np.ndarray):
 
     bags: NDArray[Any] | None
     full_sizes: NDArray[Any] | None
+    noise_variance: NDArray[Any] | None
 
-    def __new__(cls, bags: Any, proportions: Any) -> BagTarget:
+    def __new__(cls, bags: Any, proportions: Any, *, noise_variance: Any = None) -> BagTarget:
         codes, ids = factorize(bags)
         if isinstance(proportions, Mapping):
             missing = [b for b in ids if b not in proportions]
@@ -58,12 +63,17 @@ class BagTarget(np.ndarray):
             )
         target = values.view(cls)
         target.bags = np.asarray(bags)
-        target.full_sizes = np.bincount(codes)[codes]
+        sizes = np.bincount(codes)
+        target.full_sizes = sizes[codes]
+        rows = np.argsort(codes, kind="stable")
+        variance = read_noise(noise_variance, True, rows, sizes, ids)
+        target.noise_variance = None if variance is None else variance[codes]
         return target
 
     def __array_finalize__(self, source: Any) -> None:
         self.bags = None
         self.full_sizes = None
+        self.noise_variance = None
 
     def __getitem__(self, key: Any) -> Any:
         values = super().__getitem__(key)
@@ -72,12 +82,15 @@ class BagTarget(np.ndarray):
             bags = self.bags[rows]
             if np.shape(bags) == values.shape[:1]:
                 values.bags, values.full_sizes = bags, self.full_sizes[rows]  # type: ignore[index]
+                if self.noise_variance is not None:
+                    values.noise_variance = self.noise_variance[rows]
         return values
 
     def copy(self, order: Any = "C") -> BagTarget:
-        """Copy values and ids."""
+        """Copy values, ids and noise."""
         target = super().copy(order).view(BagTarget)
         target.bags, target.full_sizes = self.bags, self.full_sizes
+        target.noise_variance = self.noise_variance
         return target
 
     def __copy__(self) -> BagTarget:
@@ -88,10 +101,11 @@ class BagTarget(np.ndarray):
 
     def __reduce__(self) -> tuple[Any, ...]:
         make, arguments, state = tuple(super().__reduce__())
-        return make, arguments, (state, self.bags, self.full_sizes)
+        return make, arguments, (state, self.bags, self.full_sizes, self.noise_variance)
 
     def __setstate__(self, state: Any) -> None:
-        values, self.bags, self.full_sizes = state
+        values, self.bags, self.full_sizes, *noise = state  # older pickles have no noise
+        self.noise_variance = noise[0] if noise else None
         super().__setstate__(values)
 
 
@@ -113,6 +127,11 @@ def bags_of(y: Any, bags: Any) -> Any:
             stacklevel=4,
         )
     return y.bags
+
+
+def variance_of(y: Any, noise_variance: Any) -> Any:
+    """Noise variance of a target: that given, or that a `BagTarget` carries; None for neither."""
+    return getattr(y, "noise_variance", None) if noise_variance is None else noise_variance
 
 
 class BagKFold(GroupKFold):

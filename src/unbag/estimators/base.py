@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from unbag.bags import Bags, Task, bags_of
+from unbag.bags import Bags, Task, bags_of, variance_of
 from unbag.errors import BagDataError
 from unbag.estimators.saving import plain_parameters
 from unbag.evaluation.risk import estimate_risk
@@ -42,7 +42,7 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
         classes: Any = None,
     ) -> Bags:
         """Validate the arguments of `fit` and learn `classes_`."""
-        bags = bags_of(y, bags)
+        bags, noise_variance = bags_of(y, bags), variance_of(y, noise_variance)
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
@@ -138,7 +138,15 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
             return (probabilities > 0.5).astype(int)
         return self.classes_[probabilities.argmax(axis=1)]
 
-    def score(self, X: Any, y: Any, *, bags: Any = None, sample_weight: Any = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        bags: Any = None,
+        noise_variance: Any = None,
+        sample_weight: Any = None,
+    ) -> float:
         """Accuracy: measured on labels, or estimated without them from bags.
 
         Parameters
@@ -148,12 +156,19 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
             Labels; with `bags`, each instance's bag proportion.
         bags : array of shape (n_instances,), optional
             Bag of each instance. A `BagTarget` carries them itself.
+        noise_variance : float, mapping from bag, or array like `y`, optional
+            Known variance of zero-mean noise in the proportions. A `BagTarget` may carry it too.
         sample_weight : array of shape (n_instances,), optional
             Only for labels: a proportion cannot be reweighted inside its bag.
         """
         check_is_fitted(self)
-        bags = bags_of(y, bags)
+        bags, noise_variance = bags_of(y, bags), variance_of(y, noise_variance)
         if bags is None:
+            if noise_variance is not None:
+                raise BagDataError(
+                    "noise_variance is that of proportions, but no bags were given: pass `bags`, "
+                    "or a BagTarget as y."
+                )
             _refuse_proportions_without_bags(np.asarray(y))
             return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
         if sample_weight is not None:
@@ -161,7 +176,7 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
                 "sample_weight cannot be used with bags: a bag's proportion is an unweighted mean."
             )
         X = validate_data(self, X, reset=False, **self._input_checks())
-        data = Bags.from_arrays(X, bags=bags, y=y, task=self.task_)
+        data = Bags.from_arrays(X, bags=bags, y=y, noise_variance=noise_variance, task=self.task_)
         return 1.0 - estimate_risk(self._scores(X), data).value
 
 

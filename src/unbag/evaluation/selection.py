@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag.backends import Executor, SerialExecutor
-from unbag.bags import BagKFold, Bags, BagTarget, as_bags, bags_of
+from unbag.bags import BagKFold, Bags, BagTarget, as_bags, bags_of, variance_of
 from unbag.errors import BagDataError
 from unbag.evaluation.evaluate import evaluate_bags, scores_of
 from unbag.evaluation.risk import RiskEstimate, estimate_risk
@@ -32,7 +32,8 @@ def bag_scorer(metric: str = "error") -> Callable[..., float]:
     Notes
     -----
     Give the search a `BagTarget` and ``cv=BagKFold(...)``: bags then stay whole and the scorer sees
-    them. Without bags it refuses, rather than score proportions as if they were labels.
+    them, and the noise of their proportions if the target carries it. Without bags it refuses,
+    rather than score proportions as if they were labels.
 
     Examples
     --------
@@ -50,13 +51,15 @@ def bag_scorer(metric: str = "error") -> Callable[..., float]:
     True
     """
 
-    def score(estimator: Any, X: Any, y: Any, *, bags: Any = None) -> float:
+    def score(
+        estimator: Any, X: Any, y: Any, *, bags: Any = None, noise_variance: Any = None
+    ) -> float:
         ids = bags_of(y, bags)
         if ids is None:
             raise BagDataError(
                 "bag_scorer needs the bags: pass a BagTarget as y, with cv=BagKFold(...)."
             )
-        data = as_bags(None, y, bags=ids)
+        data = as_bags(None, y, bags=ids, noise_variance=noise_variance)
         value = _metric(scores_of(estimator, X), data, metric)
         return -value if metric in LOSSES else value
 
@@ -76,6 +79,7 @@ def cross_fit_risk(
     y: Any,
     *,
     bags: Any = None,
+    noise_variance: Any = None,
     n_splits: int = 5,
     loss: Literal["zero_one", "square"] = "zero_one",
     confidence: float = 0.95,
@@ -89,7 +93,7 @@ def cross_fit_risk(
     ----------
     estimator : scikit-learn classifier
         Cloned and fitted `n_splits` times.
-    X, y, bags
+    X, y, bags, noise_variance
         As for `fit`.
     n_splits : int
     loss : {"zero_one", "square"}
@@ -114,7 +118,8 @@ def cross_fit_risk(
     ids = bags_of(y, bags)
     if ids is None:
         raise BagDataError("cross_fit_risk needs the bags: pass `bags`, or a BagTarget as y.")
-    target = BagTarget(ids, np.asarray(y))
+    noise_variance = variance_of(y, noise_variance)
+    target = BagTarget(ids, np.asarray(y), noise_variance=noise_variance)
     folds = list(BagKFold(n_splits).split(X, target))
     parts = (executor or SerialExecutor()).map(_fit_fold, folds, shared=(estimator, X, target))
     scores = np.zeros((len(target), *parts[0].shape[1:]))
