@@ -77,7 +77,8 @@ class Bags:
             Each instance's bag proportion. Give one of `y`, `proportions` and `counts`.
         proportions, counts : mapping from bag id, or array of shape (n_bags, ...), optional
             Average label, or number of positive labels, of each bag. An array goes with `bag_ids`,
-            or else is in order of the bags' first appearance.
+            or else is in order of the bags' first appearance; a pandas Series or frame goes by its
+            index.
         bag_ids : array of shape (n_bags,), optional
             Ids that go with an array of proportions, counts or noise variances.
         noise_variance : float, mapping or array, optional
@@ -274,7 +275,7 @@ def _read_noise(
         return None
     if np.ndim(noise_variance) == 0 and not hasattr(noise_variance, "keys"):
         variance = np.full(len(ids), float(noise_variance))
-    elif per_instance and not hasattr(noise_variance, "keys"):
+    elif per_instance and validation.one_per_instance(noise_variance, len(rows), len(ids)):
         per_row = validation.check_one_per_instance(noise_variance, len(rows))[rows]
         starts = np.cumsum(sizes) - sizes
         variance = validation.check_constant_in_bags(per_row, starts, ids, name="noise_variance")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ __all__ = [
     "check_proportions",
     "factorize",
     "match_to_bags",
+    "one_per_instance",
+    "values_by_bag",
 ]
 
 Array = NDArray[Any]
@@ -117,7 +119,7 @@ def match_to_bags(
     values: Any, ids: list[Hashable], *, bag_ids: Any = None, name: str = "proportions"
 ) -> Array:
     """Line per-bag values up with `ids`; a bag on one side and not on the other is an error."""
-    table = _as_mapping(values, bag_ids, name)
+    table = values_by_bag(values, bag_ids=bag_ids, name=name)
     if table is None:
         array = np.asarray(values, dtype=float)
         if len(array) != len(ids):
@@ -130,7 +132,8 @@ def match_to_bags(
     if missing:
         raise BagDataError(
             f"{name} must cover every bag of the instances, but bag {missing[0]!r} is missing "
-            f"({len(missing)} bags in all)."
+            f"({len(missing)} bags in all). A pandas object goes by its index, unless `bag_ids` "
+            "stands beside it."
         )
     known = set(ids)
     unused = [b for b in table if b not in known]
@@ -142,9 +145,17 @@ def match_to_bags(
     return np.asarray([table[b] for b in ids], dtype=float)
 
 
-def _as_mapping(values: Any, bag_ids: Any, name: str) -> dict[Hashable, Any] | None:
-    if isinstance(values, Mapping):
-        return dict(values)
+def values_by_bag(
+    values: Any, *, bag_ids: Any = None, name: str = "proportions"
+) -> dict[Hashable, Any] | None:
+    """Values by bag id: of a mapping, beside `bag_ids`, or of a pandas object by its index.
+
+    None if nothing says which bag a value is of.
+    """
+    if _has_index(values):
+        bag_ids = values.index if bag_ids is None else bag_ids
+    elif hasattr(values, "keys"):
+        return {bag: values[bag] for bag in values.keys()}  # noqa: SIM118
     if bag_ids is None:
         return None
     keys = _as_id_array(bag_ids, "bag_ids").tolist()
@@ -157,8 +168,21 @@ def _as_mapping(values: Any, bag_ids: Any, name: str) -> dict[Hashable, Any] | N
     if len(table) < len(keys):
         seen: set[Hashable] = set()
         twice = next(b for b in keys if b in seen or seen.add(b))  # type: ignore[func-returns-value]
-        raise BagDataError(f"bag_ids must be distinct, but bag {twice!r} comes more than once.")
+        raise BagDataError(f"{name} must name a bag once, but bag {twice!r} comes more than once.")
     return table
+
+
+def _has_index(values: Any) -> bool:
+    """Whether values are a pandas Series or frame; `index` of a list is something else."""
+    return hasattr(getattr(values, "index", None), "to_numpy")
+
+
+def one_per_instance(values: Any, n_instances: int, n_bags: int) -> bool:
+    """Whether values that may be named by bag have a row for each instance instead."""
+    if not _has_index(values):
+        return not hasattr(values, "keys")
+    unnamed = type(values.index).__name__ == "RangeIndex"
+    return len(values) == n_instances and (unnamed or n_bags < n_instances)
 
 
 def check_proportions(
