@@ -9,7 +9,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "unbag"
 
 # Top to bottom. A folder may import from its own group and from every group above.
 LAYERS = [
-    {"errors", "extras", "randomness"},
+    {"arguments", "errors", "extras", "randomness"},
     {"theory", "bags", "tables", "datasets", "rules", "models"},
     {"engine", "exact", "evaluation", "estimators", "backends"},
     {"experiments", "report"},

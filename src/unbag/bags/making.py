@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from unbag.arguments import check_choice
 from unbag.bags.bags import Bags
 from unbag.bags.target import bags_of
 from unbag.errors import BagDataError
@@ -44,6 +45,7 @@ def make_bags(
     >>> bags.sizes
     array([4, 4, 2])
     """
+    check_choice("remainder", remainder, ("keep", "drop"))
     y = np.asarray(y, dtype=float)
     if len(X) != len(y):
         raise BagDataError(f"X and y must have the same length, got {len(X)} and {len(y)}.")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unbag.arguments import check_choice, check_whole
 from unbag.bags import Bags, split_bags
 from unbag.errors import BagDataError
 from unbag.estimators.bag_gradients import BagGradients, initial_scores, scores_of_raw
@@ -164,6 +165,10 @@ class BagBoostingClassifier(BagEstimator):
         return self._train(data, held_out)
 
     def _train(self, data: Bags, aside: Bags | None) -> BagBoostingClassifier:
+        check_choice("criterion", self.criterion, get_args(Loss))
+        check_whole("n_estimators", self.n_estimators)
+        check_whole("n_runs", self.n_runs)
+        check_whole("patience", self.patience, optional=True)
         lightgbm = import_extra("lightgbm", extra="gbm", purpose="BagBoostingClassifier")
         if self.patience is not None and aside is None:
             raise ValueError("patience needs held-out bags: set validation_share, such as 0.2.")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from unbag.arguments import check_choice
 from unbag.bags import Bags, Task
 from unbag.engine import Criterion, Settings, Trial, TrialResult
 from unbag.engine.evaluate import scores_of
@@ -167,6 +168,7 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         return self
 
     def _train(self, data: Bags) -> BagClassifier:
+        check_choice("criterion", self.criterion, get_args(Criterion))
         trial = Trial(get_rule(self.rule), self.learning_rate, draw_seed(self.random_state))
         self.n_outputs_ = data.n_outputs
         plan = FitPlan(self.model, self._settings(), self.validation_share)
