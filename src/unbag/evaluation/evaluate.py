@@ -49,8 +49,8 @@ def evaluate(
     Parameters
     ----------
     model_or_scores : classifier, callable or array
-        Something with `predict_proba` or `decision_function`, a function from `X` to
-        probabilities, or the probabilities themselves, one row per instance.
+        Something with `predict_proba`, a function from `X` to probabilities, or the probabilities
+        themselves, one row per instance.
     X : Bags, array of shape (n_instances, ...), or None
         Bags the classifier was not fitted on, or their instances. None will do if the first
         argument is probabilities.
