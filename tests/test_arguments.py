@@ -3,9 +3,18 @@
 import numpy as np
 import pytest
 
-from unbag import BagBoostingClassifier, BagClassifier, compare_models, evaluate, make_bags
+from unbag import (
+    BagBoostingClassifier,
+    BagClassifier,
+    BagRidgeClassifier,
+    compare_models,
+    evaluate,
+    make_bags,
+)
 from unbag.engine import Settings, held_out_risk
-from unbag.evaluation import estimate_risk
+from unbag.estimators.table_options import FitOptions
+from unbag.evaluation import bag_scorer, estimate_risk
+from unbag.tables import Roles
 
 X = np.random.default_rng(0).normal(size=(400, 2)).astype("float32")
 BAGS = make_bags(X, X[:, 0] > 0, bag_size=10, seed=0)
@@ -38,11 +47,40 @@ def test_settings(options, message):
         {"criterion": "accuracy", "patience": 2},
         {"max_epochs": 0},
         {"patience": 0},
+        {"validation_share": 0.999},
+        {"random_state": "today"},
     ],
 )
 def test_nets(options):
-    with pytest.raises(ValueError, match=f"{next(iter(options))} must be"):
+    with pytest.raises(ValueError, match=f"{next(iter(options))} must"):
         BagClassifier(**options).fit_bags(BAGS)
+
+
+def test_a_generator_is_a_random_state():
+    clf = BagClassifier(max_epochs=1, random_state=np.random.default_rng(0)).fit_bags(BAGS)
+    assert clf.result_.trial.seed == np.random.default_rng(0).integers(2**31)
+
+
+@pytest.mark.parametrize("penalties", [1.0, [], [-1.0], [[1.0]]])
+def test_penalties(penalties):
+    with pytest.raises(ValueError, match="penalties must be a sequence"):
+        BagRidgeClassifier(penalties=penalties).fit_bags(BAGS)
+
+
+def test_metrics():
+    with pytest.raises(ValueError, match=r"metric must be 'error', .* got 'accuracy'"):
+        bag_scorer("accuracy")
+
+
+@pytest.mark.parametrize("name", ["proportions", "counts"])
+def test_names_of_columns(name):
+    with pytest.raises(ValueError, match=rf"{name} must be a tuple .* Write \('rate',\)"):
+        Roles("group", **{name: "rate"})
+
+
+def test_names_of_models():
+    with pytest.raises(ValueError, match="models must be a tuple of names, got 'ridge'"):
+        FitOptions(models="ridge")
 
 
 @pytest.mark.parametrize(

@@ -178,6 +178,9 @@ BAD = {
         {"y": Y, "noise_variance": np.arange(len(IDS))},
         r"noise_variance must repeat one value.*bag",
     ),
+    "words": ({"y": ["yes", "no", "yes", "no", "no", "yes"]}, r"y must hold numbers.*'yes'"),
+    "words by bag": ({"proportions": {"s": "a", "n": "b", "e": "a"}}, r"proportions must hold num"),
+    "noise in words": ({"y": Y, "noise_variance": "low"}, r"noise_variance must hold numbers"),
     "noise nan": ({"y": Y, "noise_variance": {"s": 0, "n": np.nan, "e": 0}}, r"bag 'n' has nan"),
 }  # fmt: skip
 

@@ -236,7 +236,7 @@ def _read_values(
         values = validation.match_to_bags(counts, ids, bag_ids=bag_ids, name="counts")
         _check_label_counts(values, sizes, ids)
         return values / sizes.reshape(-1, *[1] * (values.ndim - 1))
-    y = np.asarray(y, dtype=float)
+    y = validation.as_values(y, "y")
     if len(y) != len(rows):
         raise BagDataError(f"y must have one value per instance, wanted {len(rows)}, got {len(y)}.")
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
@@ -274,7 +274,7 @@ def _read_noise(
     if noise_variance is None:
         return None
     if np.ndim(noise_variance) == 0 and not hasattr(noise_variance, "keys"):
-        variance = np.full(len(ids), float(noise_variance))
+        variance = np.full(len(ids), validation.as_values(noise_variance, "noise_variance"))
     elif per_instance and validation.one_per_instance(noise_variance, len(rows), len(ids)):
         per_row = validation.check_one_per_instance(noise_variance, len(rows))[rows]
         starts = np.cumsum(sizes) - sizes

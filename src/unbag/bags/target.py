@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold
 
-from unbag.bags.validation import factorize, one_per_instance, values_by_bag
+from unbag.bags.validation import as_values, factorize, one_per_instance, values_by_bag
 from unbag.errors import BagDataError, SplitBagsWarning
 
 __all__ = ["BagKFold", "BagTarget", "bags_of"]
@@ -46,13 +46,13 @@ class BagTarget(np.ndarray):
     def __new__(cls, bags: Any, proportions: Any) -> BagTarget:
         codes, ids = factorize(bags)
         if one_per_instance(proportions, len(codes), len(ids)):
-            values = np.array(proportions, dtype=float)
+            values = as_values(proportions, "proportions").copy()
         else:
             table = values_by_bag(proportions) or {}
             missing = [b for b in ids if b not in table]
             if missing:
                 raise BagDataError(f"proportions has no value for bag {missing[0]!r}.")
-            values = np.asarray([table[b] for b in ids], dtype=float)[codes]
+            values = as_values([table[b] for b in ids], "proportions")[codes]
         if len(values) != len(codes):
             raise BagDataError(
                 f"proportions must have one value per instance, wanted {len(codes)}, "

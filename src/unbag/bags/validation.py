@@ -13,6 +13,7 @@ from unbag.errors import BagDataError, BagDataWarning
 
 __all__ = [
     "as_instances",
+    "as_values",
     "check_constant_in_bags",
     "check_noise_variance",
     "check_one_per_instance",
@@ -51,6 +52,16 @@ def _refuse_non_finite_rows(X: Any, name: str) -> None:
                 f"{name} must be finite, but row {bad[0]} holds NaN or infinity "
                 f"({len(bad)} rows in all). Impute or drop those rows first."
             )
+
+
+def as_values(values: Any, name: str) -> Array:
+    """Return what is said about bags as an array of floats; words are refused by name."""
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise BagDataError(
+            f"{name} must hold numbers, one for each class if there are several: {error}."
+        ) from error
 
 
 def factorize(bags: Any, *, name: str = "bags") -> tuple[Array, list[Hashable]]:
@@ -121,7 +132,7 @@ def match_to_bags(
     """Line per-bag values up with `ids`; a bag on one side and not on the other is an error."""
     table = values_by_bag(values, bag_ids=bag_ids, name=name)
     if table is None:
-        array = np.asarray(values, dtype=float)
+        array = as_values(values, name)
         if len(array) != len(ids):
             raise BagDataError(
                 f"{name} must hold one value per bag, wanted {len(ids)}, got {len(array)}. "
@@ -142,7 +153,7 @@ def match_to_bags(
             f"{name} names bag {unused[0]!r}, which has no instances ({len(unused)} such bags). "
             "A bag cannot be empty: drop it from the bag table, or add its instances."
         )
-    return np.asarray([table[b] for b in ids], dtype=float)
+    return as_values([table[b] for b in ids], name)
 
 
 def values_by_bag(
@@ -227,7 +238,7 @@ def _refuse(bad: Array, values: Array, ids: list[Hashable], wanted: str, way_out
 
 def check_one_per_instance(variance: Any, n_instances: int) -> Array:
     """Refuse one value a bag beside targets of instances: their order is anybody's guess."""
-    values = np.asarray(variance, dtype=float)
+    values = as_values(variance, "noise_variance")
     if values.shape != (n_instances,):
         raise BagDataError(
             f"noise_variance must have one value per instance, like y, wanted {n_instances}, got "

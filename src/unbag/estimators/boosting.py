@@ -62,7 +62,7 @@ class BagBoostingClassifier(BagEstimator):
         Which risk is estimated on the held-out bags.
     n_jobs : int
         Threads; -1 takes as many as there are cores.
-    random_state : int, RandomState or None
+    random_state : int, RandomState, Generator or None
         Seed of split points and bags held out; None draws one.
 
     Attributes

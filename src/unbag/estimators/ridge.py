@@ -175,8 +175,10 @@ class BagRidgeClassifier(BagEstimator):
     def _solve(self) -> BagRidgeClassifier:
         solution = RidgeSolution(self._statistics)
         grid = np.logspace(-6, 4, 60) if self.penalties is None else np.asarray(self.penalties)
-        if len(grid) == 0 or not (np.isfinite(grid) & (grid >= 0)).all():
-            raise ValueError(f"penalties must be non-negative numbers, got {self.penalties!r}.")
+        if grid.ndim != 1 or len(grid) == 0 or not (np.isfinite(grid) & (grid >= 0)).all():
+            raise ValueError(
+                f"penalties must be a sequence of non-negative numbers, got {self.penalties!r}."
+            )
         self.leave_one_out_ = np.array([solution.leave_one_out(penalty) for penalty in grid])
         self.penalty_ = float(grid[self.leave_one_out_.argmin()])
         coefficients, intercept = solution.coefficients(self.penalty_)

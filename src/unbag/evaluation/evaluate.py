@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from unbag.bags import Bags, as_bags
 from unbag.errors import BagDataError
 from unbag.evaluation import calibration
-from unbag.evaluation.confusion import decision_intervals, estimate_errors
+from unbag.evaluation.confusion import DECISION_METRICS, decision_intervals, estimate_errors
 from unbag.evaluation.curves import SCORE_METRICS, Gradient
 from unbag.evaluation.functionals import Positives, fit_positives, score_table
 from unbag.evaluation.influence import Spread, mass_covariance, spread_of, studentised_interval
@@ -24,6 +24,14 @@ __all__ = ["evaluate", "evaluate_bags", "score_metric"]
 
 Array = NDArray[Any]
 CELLS = ("true_negatives", "false_positives", "false_negatives", "true_positives")
+# Without the number of the class or label that may follow, as in "auc[0]".
+METRICS = (
+    "error",
+    "brier",
+    *(name for name in DECISION_METRICS if name not in CELLS),
+    *SCORE_METRICS,
+    "calibration_error",
+)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from unbag.arguments import check_names
 from unbag.errors import TableError
 
 __all__ = ["Roles"]
@@ -54,6 +55,8 @@ class Roles:
     numbers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for several in ("proportions", "counts", "keys", "ignored", "categories", "numbers"):
+            check_names(several, getattr(self, several))
         if bool(self.proportions) == bool(self.counts):
             raise TableError("Name either the proportion column or the count column of the bags.")
         named = [*self.of_bags, *self.keys, *self.ignored]
