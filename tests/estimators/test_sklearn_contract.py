@@ -99,6 +99,13 @@ def test_fractions_without_bags_are_refused(bagged):
         clf.score(X, y)
 
 
+@every_estimator
+def test_noise_without_bags_is_refused(estimator, bagged):
+    X, _, _, labels = bagged
+    with pytest.raises(BagDataError, match=r"noise_variance .* no bags were given"):
+        clone(estimator).fit(X, labels, noise_variance=0.1)
+
+
 def test_score_refuses_weights_with_bags(bagged):
     X, y, bags, _ = bagged
     clf = BagRidgeClassifier().fit(X, y, bags=bags)

@@ -53,6 +53,11 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
                 f"X and y must have the same length: inconsistent numbers of samples, "
                 f"{len(X)} and {len(y)}."
             )
+        if bags is None and noise_variance is not None:
+            raise BagDataError(
+                "noise_variance is that of the noise in the proportions of bags, but no bags were "
+                "given: pass `bags`, or a BagTarget as y."
+            )
         if bags is None:
             return self._bags_of_one(X, y, classes)
         data = Bags.from_arrays(X, bags=bags, y=y, noise_variance=noise_variance)

@@ -83,6 +83,13 @@ class BagClassifier(TellsItsRisk, BagEstimator):
     With the default rule the training loss is an unbiased estimate of the instance square loss, for
     bags that are random groups of i.i.d. instances.
 
+    `noise_variance` takes the noise out of `risk_` and of the choice of the epoch. The net itself
+    depends on it with `count_likelihood` and `count_posterior` only, which weigh noisy bags less.
+    Noise that is independent of the instances leaves the gradient of the default rule unbiased, and
+    its variance is subtracted from the loss as a constant; the other rules disregard it. If some
+    bags are much noisier than others, `BagRidgeClassifier` and `BagBoostingClassifier` weigh these
+    less in any case.
+
     Without `patience` a fit has three steps: the net is trained on the bags that are kept; its
     error is estimated on those set aside; they join the others, and the net is trained on all bags
     for half as many epochs again. So no bag is lost, and a fit takes 1.3 to 1.5 times as long. If
@@ -150,7 +157,8 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         bags : array of shape (n_instances,), optional
             Bag of each instance. None means bags of one, which is supervised learning.
         noise_variance : float, mapping from bag, or array like `y`, optional
-            Known variance of zero-mean noise in the proportions.
+            Known variance of zero-mean noise in the proportions, which `risk_` is corrected for;
+            only the rules of counts weigh noisy bags less, see Notes.
         """
         return self._train(self._read(X, y, bags, noise_variance))
 
