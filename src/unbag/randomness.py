@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import numpy as np
 
-__all__ = ["derive_seed", "numpy_generator"]
+__all__ = ["derive_seed", "draw_seed", "numpy_generator"]
 
 
 def derive_seed(*names: object) -> int:
@@ -38,3 +39,19 @@ def numpy_generator(*names: object) -> np.random.Generator:
     np.True_
     """
     return np.random.default_rng(derive_seed(*names))
+
+
+def draw_seed(random_state: Any) -> int:
+    """Turn `random_state` into one number; an integer stays what it is."""
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state)
+    if random_state is None:
+        random_state = np.random.default_rng()
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    raise ValueError(
+        "random_state must be an integer, a numpy RandomState or Generator, or None, "
+        f"got {random_state!r}."
+    )

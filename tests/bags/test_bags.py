@@ -237,6 +237,11 @@ def test_make_bags_uses_each_instance_once():
     assert dropped.sizes.tolist() == [10] * 10
 
 
+def test_one_column_of_labels_is_binary():
+    bags = make_bags(np.zeros((10, 1)), np.arange(10)[:, None] % 2, bag_size=2, seed=0)
+    assert bags.task == "binary" and bags.proportions.shape == (5,)
+
+
 @pytest.mark.parametrize(
     ("y", "bag_size", "message"),
     [([0, 1, 2, 0], 2, "labels 0 and 1"), ([0, 1], 2, "bag_size"), ([0, 1, 1, 0], 0, "bag_size")],

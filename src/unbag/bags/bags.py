@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from unbag.bags import validation
 from unbag.bags.batch import Task
+from unbag.bags.tasks import find_task
 from unbag.errors import BagDataError
 
-__all__ = ["Bags", "infer_task"]
+__all__ = ["Bags"]
 
 Array = NDArray[Any]
 
@@ -85,8 +86,8 @@ class Bags:
             Known variance of independent zero-mean noise in the proportions. An array is like
             what it goes with: beside `y` one value per instance, otherwise one per bag.
         task : {"binary", "multiclass", "multilabel"}, optional
-            None reads it off the proportions: one column is binary, several that add up to one are
-            multiclass, others multilabel.
+            None reads it off the proportions: one column is binary, several that add up to one, as
+            well as rounding and known noise allow, are multiclass, others multilabel.
 
         Raises
         ------
@@ -108,7 +109,10 @@ class Bags:
         values = _read_values(y, proportions, counts, rows, sizes, ids, bag_ids)
         variance = _read_noise(noise_variance, y is not None, rows, sizes, ids, bag_ids)
         values = validation.check_proportions(values, sizes, ids, noisy=variance is not None)
-        return cls(X, rows, sizes, values, ids, variance, task or infer_task(values))
+        if values.shape[1:] == (1,) and task != "multilabel":
+            values = values[:, 0]
+        task = find_task(values, sizes, noise_variance=variance, task=task)
+        return cls(X, rows, sizes, values, ids, variance, task)
 
     @property
     def n_bags(self) -> int:
@@ -284,11 +288,3 @@ def _read_noise(
             noise_variance, ids, bag_ids=bag_ids, name="noise_variance"
         )
     return validation.check_noise_variance(variance, ids)
-
-
-def infer_task(proportions: Array) -> Task:
-    """One column is binary; several are multiclass if they add up to one, else multilabel."""
-    if proportions.ndim == 1:
-        return "binary"
-    adds_up = np.allclose(proportions.sum(axis=1), 1, atol=1e-6)
-    return "multiclass" if adds_up else "multilabel"

@@ -47,6 +47,7 @@ def make_bags(
     """
     check_choice("remainder", remainder, ("keep", "drop"))
     y = np.asarray(y, dtype=float)
+    y = y[:, 0] if y.shape[1:] == (1,) else y
     if len(X) != len(y):
         raise BagDataError(f"X and y must have the same length, got {len(X)} and {len(y)}.")
     if not np.isin(y, (0, 1)).all():

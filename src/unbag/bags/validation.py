@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from unbag.errors import BagDataError, BagDataWarning
 
 __all__ = [
+    "are_whole_counts",
     "as_instances",
     "as_values",
     "check_constant_in_bags",
@@ -211,9 +212,7 @@ def check_proportions(
         "was added on purpose."
     )
     _refuse(outside, proportions, ids, "in [0, 1]", way_out)
-    counts = per_bag * sizes[:, None]
-    # Single precision leaves an error of 6e-8 times the size.
-    fractional = (np.abs(counts - counts.round()) > 1e-6 * sizes[:, None]).any(axis=1)
+    fractional = ~are_whole_counts(per_bag, sizes)
     if fractional.any():
         first = np.flatnonzero(fractional)[0]
         warnings.warn(
@@ -225,6 +224,13 @@ def check_proportions(
             stacklevel=4,
         )
     return proportions
+
+
+def are_whole_counts(proportions: Array, sizes: Array) -> Array:
+    """Whether each bag's proportions, in columns, can be those of whole numbers of instances."""
+    counts = proportions * sizes[:, None]
+    # Single precision leaves an error of 6e-8 times the size.
+    return (np.abs(counts - counts.round()) <= 1e-6 * sizes[:, None]).all(axis=1)
 
 
 def _refuse(bad: Array, values: Array, ids: list[Hashable], wanted: str, way_out: str) -> None:

@@ -26,6 +26,7 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
     With scikit-learn's metadata routing on, ``groups=`` feeds the splitter, `fit` and `score`.
     """
 
+    task_: Task
     __metadata_request__fit = {"bags": "groups"}  # noqa: RUF012
     __metadata_request__score = {"bags": "groups"}  # noqa: RUF012
     __metadata_request__partial_fit = {"bags": "groups"}  # noqa: RUF012
@@ -36,6 +37,7 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
         y: Any,
         bags: Any,
         noise_variance: Any,
+        task: Task | None = None,
         *,
         reset: bool = True,
         classes: Any = None,
@@ -53,14 +55,11 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
                 f"X and y must have the same length: inconsistent numbers of samples, "
                 f"{len(X)} and {len(y)}."
             )
-        if bags is None and noise_variance is not None:
-            raise BagDataError(
-                "noise_variance is that of the noise in the proportions of bags, but no bags were "
-                "given: pass `bags`, or a BagTarget as y."
-            )
         if bags is None:
+            _refuse_without_bags(noise_variance=noise_variance, task=task)
             return self._bags_of_one(X, y, classes)
-        data = Bags.from_arrays(X, bags=bags, y=y, noise_variance=noise_variance)
+        task = task if reset else self.task_
+        data = Bags.from_arrays(X, bags=bags, y=y, noise_variance=noise_variance, task=task)
         self.classes_ = np.arange(max(2, data.n_outputs))
         self.task_ = data.task
         return data
@@ -149,6 +148,15 @@ def _ravel_with_warning(y: Array) -> Array:
     from sklearn.utils import column_or_1d
 
     return column_or_1d(y, warn=True)
+
+
+def _refuse_without_bags(**given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise BagDataError(
+                f"{name} says something about the proportions of bags, but no bags were given: "
+                f"pass `bags`, or a BagTarget as y. Got {value!r}."
+            )
 
 
 def _refuse_proportions_without_bags(y: Array) -> None:

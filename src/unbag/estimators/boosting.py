@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag.arguments import check_choice, check_whole
-from unbag.bags import Bags, split_bags
+from unbag.bags import Bags, Task, split_bags
 from unbag.errors import BagDataError
 from unbag.estimators.bag_gradients import BagGradients, initial_scores, scores_of_raw
 from unbag.estimators.base import BagEstimator
-from unbag.estimators.classifier import draw_seed
 from unbag.estimators.count_gradients import CountGradients
 from unbag.estimators.saving import ModelFolderError, read_folder, write_folder
 from unbag.estimators.tree_stopping import HeldOutTrees, gathered
 from unbag.evaluation.risk import Loss
 from unbag.extras import import_extra
+from unbag.randomness import draw_seed
 
 __all__ = ["BagBoostingClassifier", "BoostingRule"]
 
@@ -139,7 +139,13 @@ class BagBoostingClassifier(BagEstimator):
         return {"dtype": [np.float64, np.float32], "ensure_min_samples": 2}
 
     def fit(
-        self, X: Any, y: Any, *, bags: Any = None, noise_variance: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        bags: Any = None,
+        noise_variance: Any = None,
+        task: Task | None = None,
     ) -> BagBoostingClassifier:
         """Grow trees on bags.
 
@@ -152,8 +158,10 @@ class BagBoostingClassifier(BagEstimator):
             Bag of each instance. None means bags of one, which is supervised learning.
         noise_variance : float, mapping from bag, or array like `y`, optional
             Known variance of zero-mean noise in the proportions: such bags weigh less.
+        task : {"binary", "multiclass", "multilabel"}, optional
+            None reads it off the proportions: several that add up to one are of classes.
         """
-        data = self._read(X, y, bags, noise_variance)
+        data = self._read(X, y, bags, noise_variance, task)
         if not self.validation_share:
             return self._train(data, None)
         seed = draw_seed(self.random_state)

@@ -20,9 +20,10 @@ from unbag.estimators.saving import ModelFolderError, read_folder, write_folder
 from unbag.estimators.telling import TellsItsRisk
 from unbag.evaluation.risk import RiskEstimate
 from unbag.models import ModelBuilder, get_model
+from unbag.randomness import draw_seed
 from unbag.rules import Rule, get_rule
 
-__all__ = ["BagClassifier", "draw_seed"]
+__all__ = ["BagClassifier"]
 
 Array = NDArray[Any]
 
@@ -146,7 +147,15 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, *, bags: Any = None, noise_variance: Any = None) -> BagClassifier:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        bags: Any = None,
+        noise_variance: Any = None,
+        task: Task | None = None,
+    ) -> BagClassifier:
         """Train on bags.
 
         Parameters
@@ -159,8 +168,10 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         noise_variance : float, mapping from bag, or array like `y`, optional
             Known variance of zero-mean noise in the proportions, which `risk_` is corrected for;
             only the rules of counts weigh noisy bags less, see Notes.
+        task : {"binary", "multiclass", "multilabel"}, optional
+            None reads it off the proportions: several that add up to one are of classes.
         """
-        return self._train(self._read(X, y, bags, noise_variance))
+        return self._train(self._read(X, y, bags, noise_variance, task))
 
     def fit_bags(self, data: Bags) -> BagClassifier:
         """Train on a `Bags`."""
@@ -276,20 +287,4 @@ def _read_result(
     trial = Trial(get_rule(clf.rule), clf.learning_rate, description["trial"]["seed"])
     return TrialResult(
         trial, net, history, description["best_epoch"], description["stopped"], False, shape
-    )
-
-
-def draw_seed(random_state: Any) -> int:
-    """Turn `random_state` into one number; an integer stays what it is."""
-    if isinstance(random_state, (int, np.integer)):
-        return int(random_state)
-    if random_state is None:
-        random_state = np.random.default_rng()
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31))
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31))
-    raise ValueError(
-        "random_state must be an integer, a numpy RandomState or Generator, or None, "
-        f"got {random_state!r}."
     )
