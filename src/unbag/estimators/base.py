@@ -58,7 +58,8 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
         if bags is None:
             _refuse_without_bags(noise_variance=noise_variance, task=task)
             return self._bags_of_one(X, y, classes)
-        task = task if reset else self.task_
+        if not reset and (y.ndim > 1) == (self.task_ != "binary"):
+            task = self.task_  # a few more bags may not tell it
         data = Bags.from_arrays(X, bags=bags, y=y, noise_variance=noise_variance, task=task)
         self.classes_ = np.arange(max(2, data.n_outputs))
         self.task_ = data.task
