@@ -9,7 +9,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "unbag"
 
 # Top to bottom. A folder may import from every group above, and not from the others of its group.
 LAYERS = [
-    {"errors", "randomness"},
+    {"arguments", "errors", "randomness"},
     {"extras"},
     {"bags", "datasets", "exact", "models", "theory"},
     {"rules", "tables"},

@@ -42,9 +42,16 @@ def numpy_generator(*names: object) -> np.random.Generator:
 
 
 def draw_seed(random_state: Any) -> int:
-    """Turn scikit-learn's `random_state` into one number; an integer stays what it is."""
+    """Turn `random_state` into one number; an integer stays what it is."""
     if isinstance(random_state, (int, np.integer)):
         return int(random_state)
     if random_state is None:
-        return int(np.random.default_rng().integers(2**31))
-    return int(random_state.randint(2**31))
+        random_state = np.random.default_rng()
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    raise ValueError(
+        "random_state must be an integer, a numpy RandomState or Generator, or None, "
+        f"got {random_state!r}."
+    )

@@ -66,6 +66,42 @@ def test_data_frames_and_tensors():
     assert_same(Bags.from_arrays(torch.tensor(X), bags=IDS, y=Y), wanted)
 
 
+def test_pandas_objects_go_by_their_index():
+    pandas = pytest.importorskip("pandas")
+    by_name = pandas.Series({"e": 1.0, "n": 0.5, "s": 1 / 3})
+    wanted = Bags.from_arrays(X, bags=IDS, y=Y)
+    assert_same(Bags.from_arrays(X, bags=IDS, proportions=by_name), wanted)
+    counts = pandas.Series(1, index=["e", "n", "s"])
+    assert_same(Bags.from_arrays(X, bags=IDS, counts=counts), wanted)
+    in_order = by_name.reset_index(drop=True)
+    beside = Bags.from_arrays(X, bags=IDS, proportions=in_order, bag_ids=["e", "n", "s"])
+    assert_same(beside, wanted)
+    frame = pandas.DataFrame({"yes": by_name, "no": 1 - by_name})
+    classes = Bags.from_arrays(X, bags=IDS, proportions=frame)
+    np.testing.assert_allclose(classes.proportions[:, 0], wanted.proportions)
+    with pytest.raises(BagDataError, match=r"bag 's' is missing.*goes by its index"):
+        Bags.from_arrays(X, bags=IDS, proportions=in_order)
+    twice = pandas.Series([1.0, 0.5, 0.5], index=["e", "n", "n"])
+    with pytest.raises(BagDataError, match="bag 'n' comes more than once"):
+        Bags.from_arrays(X, bags=IDS, proportions=twice)
+
+
+def test_noise_in_a_series_is_by_bag_or_by_instance():
+    pandas = pytest.importorskip("pandas")
+    by_bag = pandas.Series({"e": 0.0, "n": 0.2, "s": 0.1})
+    by_instance = pandas.Series([by_bag[b] for b in IDS])
+    some_rows = by_instance.set_axis([7, 3, 5, 8, 1, 0])
+    for noise in (by_bag, by_instance, some_rows):
+        bags = Bags.from_arrays(X, bags=IDS, y=Y, noise_variance=noise)
+        np.testing.assert_allclose(bags.noise_variance, [0.1, 0.2, 0.0])
+    single = {"bags": ["b", "c", "a"], "y": [1, 0, 1]}
+    named = pandas.Series({"a": 0.1, "b": 0.2, "c": 0.3})
+    bags = Bags.from_arrays(X[:3], **single, noise_variance=named)
+    np.testing.assert_allclose(bags.noise_variance, [0.2, 0.3, 0.1])
+    bags = Bags.from_arrays(X[:3], **single, noise_variance=pandas.Series([0.1, 0.2, 0.3]))
+    np.testing.assert_allclose(bags.noise_variance, [0.1, 0.2, 0.3])
+
+
 def test_instances_are_not_copied():
     assert Bags.from_arrays(X, bags=IDS, y=Y).X is X
 
@@ -142,6 +178,9 @@ BAD = {
         {"y": Y, "noise_variance": np.arange(len(IDS))},
         r"noise_variance must repeat one value.*bag",
     ),
+    "words": ({"y": ["yes", "no", "yes", "no", "no", "yes"]}, r"y must hold numbers.*'yes'"),
+    "words by bag": ({"proportions": {"s": "a", "n": "b", "e": "a"}}, r"proportions must hold num"),
+    "noise in words": ({"y": Y, "noise_variance": "low"}, r"noise_variance must hold numbers"),
     "noise nan": ({"y": Y, "noise_variance": {"s": 0, "n": np.nan, "e": 0}}, r"bag 'n' has nan"),
 }  # fmt: skip
 
@@ -196,6 +235,11 @@ def test_make_bags_uses_each_instance_once():
     np.testing.assert_allclose(bags.proportions, bags.mean(y))
     dropped = make_bags(np.zeros((103, 1)), y, bag_size=10, seed=0, remainder="drop")
     assert dropped.sizes.tolist() == [10] * 10
+
+
+def test_one_column_of_labels_is_binary():
+    bags = make_bags(np.zeros((10, 1)), np.arange(10)[:, None] % 2, bag_size=2, seed=0)
+    assert bags.task == "binary" and bags.proportions.shape == (5,)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,17 @@ def test_ids_follow_copies(target):
         assert twin.bags.tolist() == ["a", "b", "a", "c"]
 
 
+def test_a_series_goes_by_its_index():
+    pandas = pytest.importorskip("pandas")
+    by_bag = pandas.Series({"a": 0.0, "m": 0.5, "z": 1.0})
+    ids = ["z", "a", "z", "m"]
+    assert BagTarget(ids, by_bag).tolist() == [1.0, 0.0, 1.0, 0.5]
+    by_instance = pandas.Series([1.0, 0.0, 1.0, 0.5], index=[3, 2, 1, 0])
+    assert BagTarget(ids, by_instance).tolist() == [1.0, 0.0, 1.0, 0.5]
+    columns = BagTarget(ids, pandas.DataFrame({"yes": by_bag, "no": 1 - by_bag}))
+    assert columns[:, 0].tolist() == [1.0, 0.0, 1.0, 0.5]
+
+
 def test_arithmetic_loses_them(target):
     with pytest.raises(BagDataError, match="lost its bag ids"):
         bags_of(target + 0, None)

@@ -46,6 +46,22 @@ def test_the_bags_set_aside_are_measured_on_before_they_are_trained_on(bagged):
     assert not np.allclose(fits[0].predict_proba(X), fits[1].predict_proba(X))
 
 
+@pytest.mark.parametrize(
+    ("rule", "weighed"),
+    [("debiased_square", False), ("easy_log", False), ("count_likelihood", True)],
+)
+def test_noise_moves_the_risk_and_the_nets_of_counts(bagged, rule, weighed):
+    X, y, _ = bagged
+    noise = np.where(y.bags < 150, 0.0, 0.2)
+    fits = [
+        BagClassifier(rule, max_epochs=2, random_state=0).fit(X, y, noise_variance=variance)
+        for variance in (None, noise)
+    ]
+    same = np.array_equal(fits[0].predict_proba(X), fits[1].predict_proba(X))
+    assert same is not weighed
+    assert fits[0].risk_.value != fits[1].risk_.value
+
+
 def test_few_bags_are_cross_fitted(rng):
     X = rng.normal(size=(600, 3)).astype("float32")
     bags = make_bags(X, X[:, 0] > 0, bag_size=20, seed=0)

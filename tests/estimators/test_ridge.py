@@ -125,6 +125,14 @@ def test_bad_penalties_are_refused(rng):
             BagRidgeClassifier(penalties=penalties).fit(X, y, bags=bags)
 
 
+def test_the_task_stays_that_of_the_first_bags(rng):
+    X, bags = rng.normal(size=(40, 3)), np.repeat(np.arange(4), 10)
+    labels = np.array([[0.5, 0.2], [0.6, 0.1], [0.9, 0.9], [0.4, 0.3]])[bags]
+    clf = BagRidgeClassifier().partial_fit(X, labels, bags=bags)
+    by_chance = np.array([[0.5, 0.5], [0.4, 0.6], [0.9, 0.1], [0.4, 0.6]])[bags]
+    assert clf.partial_fit(X, by_chance, bags=bags).task_ == "multilabel"
+
+
 def test_partial_fit_refuses_another_number_of_classes(rng):
     X, y, bags = random_bags(rng)
     clf = BagRidgeClassifier().partial_fit(X, y, bags=bags)

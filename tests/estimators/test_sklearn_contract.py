@@ -99,6 +99,35 @@ def test_fractions_without_bags_are_refused(bagged):
         clf.score(X, y)
 
 
+@every_estimator
+@pytest.mark.parametrize("given", [{"noise_variance": 0.1}, {"task": "multiclass"}])
+def test_what_is_said_about_bags_is_refused_without_bags(estimator, bagged, given):
+    X, _, _, labels = bagged
+    with pytest.raises(BagDataError, match=rf"{next(iter(given))} .* no bags were given"):
+        clone(estimator).fit(X, labels, **given)
+
+
+@every_estimator
+def test_one_column_is_binary(estimator, bagged):
+    X, y, bags, _ = bagged
+    clf = clone(estimator).fit(X, y[:, None], bags=bags)
+    assert clf.task_ == "binary"
+    reference = clone(estimator).fit(X, y, bags=bags).predict(X)
+    np.testing.assert_array_equal(clf.predict(X), reference)
+    assert clf.score(X, y[:, None], bags=bags) > 0.9
+
+
+@every_estimator
+def test_the_task_may_be_said(estimator, bagged):
+    X, y, bags, _ = bagged
+    columns = np.stack([y, 1 - y], axis=1)
+    assert clone(estimator).fit(X, columns, bags=bags).task_ == "multiclass"
+    clf = clone(estimator).fit(X, columns, bags=bags, task="multilabel")
+    assert clf.task_ == "multilabel" and clf.predict(X).shape == (600, 2)
+    with pytest.raises(BagDataError, match="task must be 'binary' for proportions in one column"):
+        clone(estimator).fit(X, y, bags=bags, task="multiclass")
+
+
 def test_score_refuses_weights_with_bags(bagged):
     X, y, bags, _ = bagged
     clf = BagRidgeClassifier().fit(X, y, bags=bags)

@@ -34,6 +34,17 @@ def test_scorers_serve_scikit_learn(data, metric):
     assert ((scores < 0.1) == (metric in LOSSES)).all()
 
 
+def test_scorers_of_single_classes(data):
+    X, labels, _ = data
+    ids = np.repeat(np.arange(240), 10)
+    y = BagTarget(ids, np.eye(3)[labels.astype(int)].reshape(240, 10, 3).mean(axis=1)[ids])
+    fitted = BagRidgeClassifier().fit(X, y)
+    assert bag_scorer("auc[0]")(fitted, X, y) > 0.9
+    assert -0.2 < bag_scorer("balanced_error[1]")(fitted, X, y) < 0
+    with pytest.raises(ValueError, match=r"metric must be one of .*auc\[0\].* got 'auc'"):
+        bag_scorer("auc")(fitted, X, y)
+
+
 def test_a_search_finds_what_labels_would(data):
     X, labels, y = data
     grid = {"penalties": [[1e-2], [1e9]]}

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from unbag.bags import validation
 from unbag.bags.batch import Task
+from unbag.bags.tasks import find_task
 from unbag.errors import BagDataError
 
-__all__ = ["Bags", "infer_task", "read_noise"]
+__all__ = ["Bags", "read_noise"]
 
 Array = NDArray[Any]
 
@@ -77,15 +78,16 @@ class Bags:
             Each instance's bag proportion. Give one of `y`, `proportions` and `counts`.
         proportions, counts : mapping from bag id, or array of shape (n_bags, ...), optional
             Average label, or number of positive labels, of each bag. An array goes with `bag_ids`,
-            or else is in order of the bags' first appearance.
+            or else is in order of the bags' first appearance; a pandas Series or frame goes by its
+            index.
         bag_ids : array of shape (n_bags,), optional
             Ids that go with an array of proportions, counts or noise variances.
         noise_variance : float, mapping or array, optional
             Known variance of independent zero-mean noise in the proportions. An array is like
             what it goes with: beside `y` one value per instance, otherwise one per bag.
         task : {"binary", "multiclass", "multilabel"}, optional
-            None reads it off the proportions: one column is binary, several that add up to one are
-            multiclass, others multilabel.
+            None reads it off the proportions: one column is binary, several that add up to one, as
+            well as rounding and known noise allow, are multiclass, others multilabel.
 
         Raises
         ------
@@ -107,7 +109,10 @@ class Bags:
         values = _read_values(y, proportions, counts, rows, sizes, ids, bag_ids)
         variance = read_noise(noise_variance, y is not None, rows, sizes, ids, bag_ids)
         values = validation.check_proportions(values, sizes, ids, noisy=variance is not None)
-        return cls(X, rows, sizes, values, ids, variance, task or infer_task(values))
+        if values.shape[1:] == (1,) and task != "multilabel":
+            values = values[:, 0]
+        task = find_task(values, sizes, noise_variance=variance, task=task)
+        return cls(X, rows, sizes, values, ids, variance, task)
 
     @property
     def n_bags(self) -> int:
@@ -235,7 +240,7 @@ def _read_values(
         values = validation.match_to_bags(counts, ids, bag_ids=bag_ids, name="counts")
         _check_label_counts(values, sizes, ids)
         return values / sizes.reshape(-1, *[1] * (values.ndim - 1))
-    y = np.asarray(y, dtype=float)
+    y = validation.as_values(y, "y")
     if len(y) != len(rows):
         raise BagDataError(f"y must have one value per instance, wanted {len(rows)}, got {len(y)}.")
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
@@ -274,8 +279,8 @@ def read_noise(
     if noise_variance is None:
         return None
     if np.ndim(noise_variance) == 0 and not hasattr(noise_variance, "keys"):
-        variance = np.full(len(ids), float(noise_variance))
-    elif per_instance and not hasattr(noise_variance, "keys"):
+        variance = np.full(len(ids), validation.as_values(noise_variance, "noise_variance"))
+    elif per_instance and validation.one_per_instance(noise_variance, len(rows), len(ids)):
         per_row = validation.check_one_per_instance(noise_variance, len(rows))[rows]
         starts = np.cumsum(sizes) - sizes
         variance = validation.check_constant_in_bags(per_row, starts, ids, name="noise_variance")
@@ -284,11 +289,3 @@ def read_noise(
             noise_variance, ids, bag_ids=bag_ids, name="noise_variance"
         )
     return validation.check_noise_variance(variance, ids)
-
-
-def infer_task(proportions: Array) -> Task:
-    """One column is binary; several are multiclass if they add up to one, else multilabel."""
-    if proportions.ndim == 1:
-        return "binary"
-    adds_up = np.allclose(proportions.sum(axis=1), 1, atol=1e-6)
-    return "multiclass" if adds_up else "multilabel"

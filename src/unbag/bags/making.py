@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from unbag.arguments import check_choice
 from unbag.bags.bags import Bags
 from unbag.bags.target import bags_of, variance_of
 from unbag.errors import BagDataError
@@ -44,7 +45,9 @@ def make_bags(
     >>> bags.sizes
     array([4, 4, 2])
     """
+    check_choice("remainder", remainder, ("keep", "drop"))
     y = np.asarray(y, dtype=float)
+    y = y[:, 0] if y.shape[1:] == (1,) else y
     if len(X) != len(y):
         raise BagDataError(f"X and y must have the same length, got {len(X)} and {len(y)}.")
     if not np.isin(y, (0, 1)).all():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold
 
 from unbag.bags.bags import read_noise
-from unbag.bags.validation import factorize
+from unbag.bags.validation import as_values, factorize, one_per_instance, values_by_bag
 from unbag.errors import BagDataError, SplitBagsWarning
 
 __all__ = ["BagKFold", "BagTarget", "bags_of", "variance_of"]
@@ -29,7 +29,8 @@ class BagTarget(np.ndarray):
     bags : array of shape (n_instances,)
         Bag of each instance.
     proportions : mapping from bag id, or array of shape (n_instances,) or (n_instances, n_outputs)
-        Average label of the instance's bag.
+        Average label of the instance's bag. A pandas Series or frame with fewer rows than there
+        are instances goes by its index.
     noise_variance : float, mapping from bag id, or array of shape (n_instances,), optional
         Known variance of the noise in the proportions. `fit`, `score` and all others that take the
         target read it there.
@@ -49,13 +50,14 @@ class BagTarget(np.ndarray):
 
     def __new__(cls, bags: Any, proportions: Any, *, noise_variance: Any = None) -> BagTarget:
         codes, ids = factorize(bags)
-        if isinstance(proportions, Mapping):
-            missing = [b for b in ids if b not in proportions]
+        if one_per_instance(proportions, len(codes), len(ids)):
+            values = as_values(proportions, "proportions").copy()
+        else:
+            table = values_by_bag(proportions) or {}
+            missing = [b for b in ids if b not in table]
             if missing:
                 raise BagDataError(f"proportions has no value for bag {missing[0]!r}.")
-            values = np.asarray([proportions[b] for b in ids], dtype=float)[codes]
-        else:
-            values = np.array(proportions, dtype=float)
+            values = as_values([table[b] for b in ids], "proportions")[codes]
         if len(values) != len(codes):
             raise BagDataError(
                 f"proportions must have one value per instance, wanted {len(codes)}, "

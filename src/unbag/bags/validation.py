@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,17 @@ from numpy.typing import NDArray
 from unbag.errors import BagDataError, BagDataWarning
 
 __all__ = [
+    "are_whole_counts",
     "as_instances",
+    "as_values",
     "check_constant_in_bags",
     "check_noise_variance",
     "check_one_per_instance",
     "check_proportions",
     "factorize",
     "match_to_bags",
+    "one_per_instance",
+    "values_by_bag",
 ]
 
 Array = NDArray[Any]
@@ -49,6 +53,16 @@ def _refuse_non_finite_rows(X: Any, name: str) -> None:
                 f"{name} must be finite, but row {bad[0]} holds NaN or infinity "
                 f"({len(bad)} rows in all). Impute or drop those rows first."
             )
+
+
+def as_values(values: Any, name: str) -> Array:
+    """Return what is said about bags as an array of floats; words are refused by name."""
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise BagDataError(
+            f"{name} must hold numbers, one for each class if there are several: {error}."
+        ) from error
 
 
 def factorize(bags: Any, *, name: str = "bags") -> tuple[Array, list[Hashable]]:
@@ -117,9 +131,9 @@ def match_to_bags(
     values: Any, ids: list[Hashable], *, bag_ids: Any = None, name: str = "proportions"
 ) -> Array:
     """Line per-bag values up with `ids`; a bag on one side and not on the other is an error."""
-    table = _as_mapping(values, bag_ids, name)
+    table = values_by_bag(values, bag_ids=bag_ids, name=name)
     if table is None:
-        array = np.asarray(values, dtype=float)
+        array = as_values(values, name)
         if len(array) != len(ids):
             raise BagDataError(
                 f"{name} must hold one value per bag, wanted {len(ids)}, got {len(array)}. "
@@ -130,7 +144,8 @@ def match_to_bags(
     if missing:
         raise BagDataError(
             f"{name} must cover every bag of the instances, but bag {missing[0]!r} is missing "
-            f"({len(missing)} bags in all)."
+            f"({len(missing)} bags in all). A pandas object goes by its index, unless `bag_ids` "
+            "stands beside it."
         )
     known = set(ids)
     unused = [b for b in table if b not in known]
@@ -139,12 +154,20 @@ def match_to_bags(
             f"{name} names bag {unused[0]!r}, which has no instances ({len(unused)} such bags). "
             "A bag cannot be empty: drop it from the bag table, or add its instances."
         )
-    return np.asarray([table[b] for b in ids], dtype=float)
+    return as_values([table[b] for b in ids], name)
 
 
-def _as_mapping(values: Any, bag_ids: Any, name: str) -> dict[Hashable, Any] | None:
-    if isinstance(values, Mapping):
-        return dict(values)
+def values_by_bag(
+    values: Any, *, bag_ids: Any = None, name: str = "proportions"
+) -> dict[Hashable, Any] | None:
+    """Values by bag id: of a mapping, beside `bag_ids`, or of a pandas object by its index.
+
+    None if nothing says which bag a value is of.
+    """
+    if _has_index(values):
+        bag_ids = values.index if bag_ids is None else bag_ids
+    elif hasattr(values, "keys"):
+        return {bag: values[bag] for bag in values.keys()}  # noqa: SIM118
     if bag_ids is None:
         return None
     keys = _as_id_array(bag_ids, "bag_ids").tolist()
@@ -157,8 +180,21 @@ def _as_mapping(values: Any, bag_ids: Any, name: str) -> dict[Hashable, Any] | N
     if len(table) < len(keys):
         seen: set[Hashable] = set()
         twice = next(b for b in keys if b in seen or seen.add(b))  # type: ignore[func-returns-value]
-        raise BagDataError(f"bag_ids must be distinct, but bag {twice!r} comes more than once.")
+        raise BagDataError(f"{name} must name a bag once, but bag {twice!r} comes more than once.")
     return table
+
+
+def _has_index(values: Any) -> bool:
+    """Whether values are a pandas Series or frame; `index` of a list is something else."""
+    return hasattr(getattr(values, "index", None), "to_numpy")
+
+
+def one_per_instance(values: Any, n_instances: int, n_bags: int) -> bool:
+    """Whether values that may be named by bag have a row for each instance instead."""
+    if not _has_index(values):
+        return not hasattr(values, "keys")
+    unnamed = type(values.index).__name__ == "RangeIndex"
+    return len(values) == n_instances and (unnamed or n_bags < n_instances)
 
 
 def check_proportions(
@@ -176,9 +212,7 @@ def check_proportions(
         "was added on purpose."
     )
     _refuse(outside, proportions, ids, "in [0, 1]", way_out)
-    counts = per_bag * sizes[:, None]
-    # Single precision leaves an error of 6e-8 times the size.
-    fractional = (np.abs(counts - counts.round()) > 1e-6 * sizes[:, None]).any(axis=1)
+    fractional = ~are_whole_counts(per_bag, sizes)
     if fractional.any():
         first = np.flatnonzero(fractional)[0]
         warnings.warn(
@@ -192,6 +226,13 @@ def check_proportions(
     return proportions
 
 
+def are_whole_counts(proportions: Array, sizes: Array) -> Array:
+    """Whether each bag's proportions, in columns, can be those of whole numbers of instances."""
+    counts = proportions * sizes[:, None]
+    # Single precision leaves an error of 6e-8 times the size.
+    return (np.abs(counts - counts.round()) <= 1e-6 * sizes[:, None]).all(axis=1)
+
+
 def _refuse(bad: Array, values: Array, ids: list[Hashable], wanted: str, way_out: str) -> None:
     rows = np.flatnonzero(bad.any(axis=1))
     if len(rows):
@@ -203,7 +244,7 @@ def _refuse(bad: Array, values: Array, ids: list[Hashable], wanted: str, way_out
 
 def check_one_per_instance(variance: Any, n_instances: int) -> Array:
     """Refuse one value a bag beside targets of instances: their order is anybody's guess."""
-    values = np.asarray(variance, dtype=float)
+    values = as_values(variance, "noise_variance")
     if values.shape != (n_instances,):
         raise BagDataError(
             f"noise_variance must have one value per instance, like y, wanted {n_instances}, got "

@@ -28,6 +28,7 @@ def check(
     ignore: opt.Ignore = None,
     category: opt.Category = None,
     number: opt.Number = None,
+    task: opt.Task = None,
     level: Annotated[
         float, typer.Option(min=0.0001, max=0.5, help="Chance of a false alarm.")
     ] = 0.05,
@@ -45,7 +46,7 @@ def check(
 
       unbag check visits.csv --bag clinic --count cases --strict --json
     """
-    roles = opt.roles_of(bag, proportion, count, size, noise, key, ignore, category, number)
+    roles = opt.roles_of(bag, proportion, count, size, noise, key, ignore, category, number, task)
     words = opt.console(as_json)
     found = scan_table(table, roles, bag_table=bags_table)
     data = data_record(found)

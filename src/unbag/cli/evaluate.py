@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import typer
 
@@ -42,9 +44,10 @@ def evaluate(
     """
     fitted = TableModel.load(model)
     roles = roles_again(fitted.roles, bag, proportion, count, size, noise)
-    rows = scan_table(table, roles, bag_table=bags_table, encoder=fitted.encoder)
+    roles = replace(roles, task=fitted.classifier.task_)
     if len(roles.targets) != len(fitted.roles.targets):
         raise TableError(f"The model has {len(fitted.roles.targets)} outputs; name as many.")
+    rows = scan_table(table, roles, bag_table=bags_table, encoder=fitted.encoder)
     scores, bags = scored_bags(rows, fitted)
     found = evaluate_bags(scores, bags, confidence=confidence)
     record = evaluation_record(found, fitted.roles.targets)

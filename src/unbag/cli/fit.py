@@ -34,6 +34,7 @@ def fit(
     ignore: opt.Ignore = None,
     category: opt.Category = None,
     number: opt.Number = None,
+    task: opt.Task = None,
     model: Annotated[
         list[str] | None,
         typer.Option(
@@ -73,7 +74,7 @@ def fit(
 
       unbag fit people.csv --bags-table precincts.csv --bag precinct --proportion share -o model/
     """
-    roles = opt.roles_of(bag, proportion, count, size, noise, key, ignore, category, number)
+    roles = opt.roles_of(bag, proportion, count, size, noise, key, ignore, category, number, task)
     options = FitOptions(
         models=checked_models(model),
         epochs=epochs,
@@ -126,6 +127,7 @@ def command_of(
     pairs += [("--ignore", name) for name in roles.ignored]
     pairs += [("--category", name) for name in roles.categories]
     pairs += [("--number", name) for name in roles.numbers]
+    pairs += [("--task", roles.task)]
     pairs += [("--model", name) for name in options.models]
     pairs += [("--epochs", options.epochs), ("--learning-rate", options.learning_rate)]
     pairs += [("--held-out", options.held_out), ("--seed", options.seed)]

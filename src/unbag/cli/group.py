@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from inspect import cleandoc
 from typing import Any
 
@@ -15,19 +16,27 @@ __all__ = ["Commands", "flowing"]
 
 
 class Commands(TyperGroup):
-    """Prints an `UnbagError`, or one of the file system, as one line on the error stream."""
+    """Prints a warning, an `UnbagError` or one of the file system in a line on the error stream."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = _show_warning  # type: ignore[assignment]
+                return super().invoke(ctx)
         except (UnbagError, OSError) as error:
-            console = Console(stderr=True)
-            # No markup: what stands in brackets, such as an extra's name, is part of the message.
-            console.print(
-                f"error: {error}", style="red", highlight=False, markup=False, soft_wrap=True
-            )
+            _print_line(f"error: {error}", style="red")
             raise typer.Exit(1) from None
+
+
+def _show_warning(message: Warning | str, *_: Any) -> None:
+    _print_line(f"warning: {message}", style="yellow")
+
+
+def _print_line(text: str, *, style: str) -> None:
+    # No markup: what stands in brackets, such as an extra's name, is part of the message.
+    console = Console(stderr=True)
+    console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
 
 
 def flowing(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,10 +29,20 @@ __all__ = [
     "Proportion",
     "Size",
     "TablePath",
+    "Task",
     "answer",
     "console",
     "roles_of",
 ]
+
+
+class TaskName(StrEnum):
+    """What bags hold proportions of."""
+
+    binary = "binary"
+    multiclass = "multiclass"
+    multilabel = "multilabel"
+
 
 TablePath = Annotated[
     str, typer.Argument(help="CSV or Parquet: a file, a folder, or a quoted pattern.")
@@ -74,6 +85,10 @@ Number = Annotated[
     list[str] | None,
     typer.Option("--number", help="Column of numbers to learn from though it looks like an id."),
 ]
+Task = Annotated[
+    TaskName | None,
+    typer.Option("--task", help="What several columns are of; by default, classes if they add up."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON on standard output.")]
 
 
@@ -87,6 +102,7 @@ def roles_of(
     ignore: list[str] | None = None,
     category: list[str] | None = None,
     number: list[str] | None = None,
+    task: TaskName | None = None,
 ) -> Roles:
     """Meaning of the columns, from the options."""
     if bool(proportion) == bool(count):
@@ -101,6 +117,7 @@ def roles_of(
         tuple(ignore or ()),
         tuple(category or ()),
         tuple(number or ()),
+        None if task is None else task.value,
     )
 
 

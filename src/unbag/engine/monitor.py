@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from unbag.arguments import check_choice
 from unbag.bags import BagBatch, Bags, Task
 from unbag.engine.batches import as_inputs, as_tensor
 from unbag.engine.learner import Learner
@@ -86,6 +87,7 @@ def held_out_risk(
     -----
     Unbiased for the 0-1 error or the square loss when instances are i.i.d.
     """
+    check_choice("criterion", criterion, get_args(Criterion))
     X = bags.X[torch.as_tensor(bags.rows) if isinstance(bags.X, Tensor) else bags.rows]
     size = bags.equal_size
     sizes: int | Tensor = torch.tensor(bags.sizes) if size is None else size

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
+from unbag.arguments import check_choice, check_whole
 from unbag.bags import Bags
 
-__all__ = ["Precision", "Settings"]
+__all__ = ["Precision", "Schedule", "Settings"]
 
+Schedule = Literal["constant", "cosine"]
 Precision = Literal["float32", "tf32", "bfloat16"]
 
 # Instances in a minibatch when the user does not say how many bags: half of the paper's number,
@@ -57,12 +59,20 @@ class Settings:
     criterion: str | None = None
     shuffle: bool = True
     redraw: bool = False
-    schedule: Literal["constant", "cosine"] = "constant"
+    schedule: Schedule = "constant"
     device: str = "cpu"
     precision: Precision = "float32"
     compile: bool = False
     side_by_side: int = 8
     progress: bool = False
+
+    def __post_init__(self) -> None:
+        check_choice("schedule", self.schedule, get_args(Schedule))
+        check_choice("precision", self.precision, get_args(Precision))
+        check_whole("max_epochs", self.max_epochs)
+        check_whole("side_by_side", self.side_by_side)
+        check_whole("bags_per_batch", self.bags_per_batch, optional=True)
+        check_whole("patience", self.patience, optional=True)
 
     def rate_factor(self, epoch: int) -> float:
         """Learning rate of an epoch as a share of its base."""

@@ -27,6 +27,7 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
     With scikit-learn's metadata routing on, ``groups=`` feeds the splitter, `fit` and `score`.
     """
 
+    task_: Task
     __metadata_request__fit = {"bags": "groups"}  # noqa: RUF012
     __metadata_request__score = {"bags": "groups"}  # noqa: RUF012
     __metadata_request__partial_fit = {"bags": "groups"}  # noqa: RUF012
@@ -37,6 +38,7 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
         y: Any,
         bags: Any,
         noise_variance: Any,
+        task: Task | None = None,
         *,
         reset: bool = True,
         classes: Any = None,
@@ -55,8 +57,11 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
                 f"{len(X)} and {len(y)}."
             )
         if bags is None:
+            _refuse_without_bags(noise_variance=noise_variance, task=task)
             return self._bags_of_one(X, y, classes)
-        data = Bags.from_arrays(X, bags=bags, y=y, noise_variance=noise_variance)
+        if not reset and (y.ndim > 1) == (self.task_ != "binary"):
+            task = self.task_  # a few more bags may not tell it
+        data = Bags.from_arrays(X, bags=bags, y=y, noise_variance=noise_variance, task=task)
         self.classes_ = np.arange(max(2, data.n_outputs))
         self.task_ = data.task
         return data
@@ -164,11 +169,7 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         bags, noise_variance = bags_of(y, bags), variance_of(y, noise_variance)
         if bags is None:
-            if noise_variance is not None:
-                raise BagDataError(
-                    "noise_variance is that of proportions, but no bags were given: pass `bags`, "
-                    "or a BagTarget as y."
-                )
+            _refuse_without_bags(noise_variance=noise_variance)
             _refuse_proportions_without_bags(np.asarray(y))
             return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
         if sample_weight is not None:
@@ -184,6 +185,15 @@ def _ravel_with_warning(y: Array) -> Array:
     from sklearn.utils import column_or_1d
 
     return column_or_1d(y, warn=True)
+
+
+def _refuse_without_bags(**given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise BagDataError(
+                f"{name} says something about the proportions of bags, but no bags were given: "
+                f"pass `bags`, or a BagTarget as y. Got {value!r}."
+            )
 
 
 def _refuse_proportions_without_bags(y: Array) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unbag.bags import Bags, split_bags
+from unbag.arguments import check_choice, check_whole
+from unbag.bags import Bags, Task, split_bags
 from unbag.errors import BagDataError
 from unbag.estimators.bag_gradients import BagGradients, initial_scores, scores_of_raw
 from unbag.estimators.base import BagEstimator
@@ -61,7 +62,7 @@ class BagBoostingClassifier(BagEstimator):
         Which risk is estimated on the held-out bags.
     n_jobs : int
         Threads; -1 takes as many as there are cores.
-    random_state : int, RandomState or None
+    random_state : int, RandomState, Generator or None
         Seed of split points and bags held out; None draws one.
 
     Attributes
@@ -138,7 +139,13 @@ class BagBoostingClassifier(BagEstimator):
         return {"dtype": [np.float64, np.float32], "ensure_min_samples": 2}
 
     def fit(
-        self, X: Any, y: Any, *, bags: Any = None, noise_variance: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        bags: Any = None,
+        noise_variance: Any = None,
+        task: Task | None = None,
     ) -> BagBoostingClassifier:
         """Grow trees on bags.
 
@@ -151,8 +158,10 @@ class BagBoostingClassifier(BagEstimator):
             Bag of each instance. None means bags of one, which is supervised learning.
         noise_variance : float, mapping from bag, or array like `y`, optional
             Known variance of zero-mean noise in the proportions: such bags weigh less.
+        task : {"binary", "multiclass", "multilabel"}, optional
+            None reads it off the proportions: several that add up to one are of classes.
         """
-        data = self._read(X, y, bags, noise_variance)
+        data = self._read(X, y, bags, noise_variance, task)
         if not self.validation_share:
             return self._train(data, None)
         seed = draw_seed(self.random_state)
@@ -164,6 +173,10 @@ class BagBoostingClassifier(BagEstimator):
         return self._train(data, held_out)
 
     def _train(self, data: Bags, aside: Bags | None) -> BagBoostingClassifier:
+        check_choice("criterion", self.criterion, get_args(Loss))
+        check_whole("n_estimators", self.n_estimators)
+        check_whole("n_runs", self.n_runs)
+        check_whole("patience", self.patience, optional=True)
         lightgbm = import_extra("lightgbm", extra="gbm", purpose="BagBoostingClassifier")
         if self.patience is not None and aside is None:
             raise ValueError("patience needs held-out bags: set validation_share, such as 0.2.")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unbag.arguments import check_choice
 from unbag.bags import Bags, Task
 from unbag.engine import Criterion, Settings, Trial, TrialResult
 from unbag.engine.batches import are_pixels, warn_of_rounding
@@ -68,7 +69,7 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         bag to bag than the error of hard predictions.
     device : str
         Where torch trains, such as "cpu" or "cuda".
-    random_state : int, RandomState or None
+    random_state : int, RandomState, Generator or None
         Seed of weights, batches and bags set aside; None draws one.
     verbose : bool
         Show a progress bar.
@@ -92,6 +93,13 @@ class BagClassifier(TellsItsRisk, BagEstimator):
     -----
     With the default rule the training loss is an unbiased estimate of the instance square loss, for
     bags that are random groups of i.i.d. instances.
+
+    `noise_variance` takes the noise out of `risk_` and of the choice of the epoch. The net itself
+    depends on it with `count_likelihood` and `count_posterior` only, which weigh noisy bags less.
+    Noise that is independent of the instances leaves the gradient of the default rule unbiased, and
+    its variance is subtracted from the loss as a constant; the other rules disregard it. If some
+    bags are much noisier than others, `BagRidgeClassifier` and `BagBoostingClassifier` weigh these
+    less in any case.
 
     Without `patience` a fit has three steps: the net is trained on the bags that are kept; its
     error is estimated on those set aside; they join the others, and the net is trained on all bags
@@ -149,7 +157,15 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, *, bags: Any = None, noise_variance: Any = None) -> BagClassifier:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        bags: Any = None,
+        noise_variance: Any = None,
+        task: Task | None = None,
+    ) -> BagClassifier:
         """Train on bags.
 
         Parameters
@@ -161,9 +177,12 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         bags : array of shape (n_instances,), optional
             Bag of each instance. None means bags of one, which is supervised learning.
         noise_variance : float, mapping from bag, or array like `y`, optional
-            Known variance of zero-mean noise in the proportions.
+            Known variance of zero-mean noise in the proportions, which `risk_` is corrected for;
+            only the rules of counts weigh noisy bags less, see Notes.
+        task : {"binary", "multiclass", "multilabel"}, optional
+            None reads it off the proportions: several that add up to one are of classes.
         """
-        data = self._read(X, y, bags, noise_variance)
+        data = self._read(X, y, bags, noise_variance, task)
         warn_of_rounding(X)
         return self._train(data)
 
@@ -182,6 +201,7 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         return self
 
     def _train(self, data: Bags) -> BagClassifier:
+        check_choice("criterion", self.criterion, get_args(Criterion))
         trial = Trial(get_rule(self.rule), self.learning_rate, draw_seed(self.random_state))
         self.n_outputs_, self.pixels_ = data.n_outputs, are_pixels(data.X)
         plan = FitPlan(self.model, self._settings(), self.validation_share)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unbag.arguments import check_share
 from unbag.bags import Bags, split_bags
 from unbag.engine import (
     Criterion,
@@ -34,6 +35,8 @@ Array = NDArray[Any]
 MIN_ASIDE = 10
 # More folds cost more fits; with three, nets that lack a third of the bags are much worse.
 N_FOLDS = 4
+# A batch of the default rule.
+MIN_KEPT = 2
 # A fold needs two bags, and a net more than a handful.
 MIN_BAGS = 10
 # Two bags to choose by and two to measure on: a risk needs a pair.
@@ -104,12 +107,19 @@ def held_out_parts(n_bags: int, *, share: float | None, seed: int) -> list[Array
     >>> [len(part) for part in held_out_parts(23, share=0.2, seed=0)]
     [6, 6, 6, 5]
     """
-    if not share or n_bags < MIN_BAGS:
+    if not share:
         return []
-    if not 0 < share < 1:
-        raise ValueError(f"validation_share must lie between 0 and 1, got {share}.")
+    check_share("validation_share", share)
+    if n_bags < MIN_BAGS:
+        return []
     order = numpy_generator(seed, "aside").permutation(n_bags)
-    if (n_aside := round(share * n_bags)) >= MIN_ASIDE:
+    n_aside = round(share * n_bags)
+    if n_bags - n_aside < MIN_KEPT:
+        raise ValueError(
+            f"validation_share must leave at least {MIN_KEPT} bags to train on, got {share} of "
+            f"{n_bags} bags."
+        )
+    if n_aside >= MIN_ASIDE:
         return [np.sort(order[:n_aside])]
     return [np.sort(fold) for fold in np.array_split(order, N_FOLDS)]
 

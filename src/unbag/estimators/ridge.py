@@ -79,7 +79,13 @@ class BagRidgeClassifier(BagEstimator):
         return {"dtype": [np.float64, np.float32], "ensure_min_samples": 2}
 
     def fit(
-        self, X: Any, y: Any, *, bags: Any = None, noise_variance: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        bags: Any = None,
+        noise_variance: Any = None,
+        task: Task | None = None,
     ) -> BagRidgeClassifier:
         """Fit to bags.
 
@@ -92,8 +98,10 @@ class BagRidgeClassifier(BagEstimator):
             Bag of each instance. None means bags of one, which is supervised learning.
         noise_variance : float, mapping from bag, or array like `y`, optional
             Known variance of noise in the proportions: such bags weigh less.
+        task : {"binary", "multiclass", "multilabel"}, optional
+            None reads it off the proportions: several that add up to one are of classes.
         """
-        return self._fit_statistics(BagStatistics.of(self._read(X, y, bags, noise_variance)))
+        return self._fit_statistics(BagStatistics.of(self._read(X, y, bags, noise_variance, task)))
 
     def fit_bags(self, data: Bags) -> BagRidgeClassifier:
         """Fit to a `Bags`."""
@@ -146,6 +154,7 @@ class BagRidgeClassifier(BagEstimator):
         *,
         bags: Any = None,
         noise_variance: Any = None,
+        task: Task | None = None,
         classes: Any = None,
     ) -> BagRidgeClassifier:
         """Add whole bags to those seen so far; the result equals one `fit` on all of them.
@@ -154,15 +163,15 @@ class BagRidgeClassifier(BagEstimator):
 
         Parameters
         ----------
-        X, y, bags, noise_variance
-            As for `fit`.
+        X, y, bags, noise_variance, task
+            As for `fit`; the task stays that of the first call.
         classes : array, optional
             All classes, for a first call without bags whose labels do not show every one.
         """
         seen: BagStatistics | None = getattr(self, "_statistics", None)
         if seen is not None and classes is None:
             classes = self.classes_
-        data = self._read(X, y, bags, noise_variance, reset=seen is None, classes=classes)
+        data = self._read(X, y, bags, noise_variance, task, reset=seen is None, classes=classes)
         added = BagStatistics.of(data)
         if seen is not None and seen.proportions.shape[1] != added.proportions.shape[1]:
             raise BagDataError(
@@ -175,8 +184,10 @@ class BagRidgeClassifier(BagEstimator):
     def _solve(self) -> BagRidgeClassifier:
         solution = RidgeSolution(self._statistics)
         grid = np.logspace(-6, 4, 60) if self.penalties is None else np.asarray(self.penalties)
-        if len(grid) == 0 or not (np.isfinite(grid) & (grid >= 0)).all():
-            raise ValueError(f"penalties must be non-negative numbers, got {self.penalties!r}.")
+        if grid.ndim != 1 or len(grid) == 0 or not (np.isfinite(grid) & (grid >= 0)).all():
+            raise ValueError(
+                f"penalties must be a sequence of non-negative numbers, got {self.penalties!r}."
+            )
         self.leave_one_out_ = np.array([solution.leave_one_out(penalty) for penalty in grid])
         self.penalty_ = float(grid[self.leave_one_out_.argmin()])
         coefficients, intercept = solution.coefficients(self.penalty_)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from unbag.arguments import check_names
 from unbag.estimators.boosting import BoostingRule
 from unbag.extras import has_module
 
@@ -63,6 +64,9 @@ class FitOptions:
     rows_per_part: int = 250_000
     folder: str | Path | None = None
     progress: bool = False
+
+    def __post_init__(self) -> None:
+        check_names("models", self.models)
 
     def epochs_on(self, n_rows: int) -> int:
         """Most epochs on a table of this many rows.

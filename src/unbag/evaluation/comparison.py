@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from unbag.arguments import check_choice, check_share
 from unbag.bags import Bags
 from unbag.evaluation.evaluate import bags_to_score, scores_of
 from unbag.evaluation.residual_laws import noise_of
-from unbag.evaluation.risk import checked_scores, decisions, risk_scale
+from unbag.evaluation.risk import Loss, checked_scores, decisions, risk_scale
 
 __all__ = ["Comparison", "compare_models", "compare_scores"]
 
@@ -69,7 +70,7 @@ def compare_models(
     *,
     bags: Any = None,
     noise_variance: Any = None,
-    loss: Literal["zero_one", "square"] = "zero_one",
+    loss: Loss = "zero_one",
     confidence: float = 0.95,
     names: tuple[str, str] = ("A", "B"),
 ) -> Comparison:
@@ -110,7 +111,7 @@ def compare_scores(
     second: Any,
     bags: Bags,
     *,
-    loss: Literal["zero_one", "square"] = "zero_one",
+    loss: Loss = "zero_one",
     confidence: float = 0.95,
     names: tuple[str, str] = ("A", "B"),
 ) -> Comparison:
@@ -137,6 +138,8 @@ def compare_scores(
     >>> compare_scores(good, bad, bags).value < 0
     True
     """
+    check_choice("loss", loss, get_args(Loss))
+    check_share("confidence", confidence)
     hard = loss == "zero_one"
     pair = [checked_scores(scores, bags) for scores in (first, second)]
     f, g = [decisions(p, bags.task) for p in pair] if hard else pair

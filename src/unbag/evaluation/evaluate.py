@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from unbag.bags import Bags, as_bags
 from unbag.errors import BagDataError
 from unbag.evaluation import calibration
-from unbag.evaluation.confusion import decision_intervals, estimate_errors
+from unbag.evaluation.confusion import DECISION_METRICS, decision_intervals, estimate_errors
 from unbag.evaluation.curves import SCORE_METRICS, Gradient
 from unbag.evaluation.functionals import Positives, fit_positives, score_table
 from unbag.evaluation.influence import Spread, mass_covariance, spread_of, studentised_interval
@@ -24,6 +24,14 @@ __all__ = ["evaluate", "evaluate_bags", "score_metric"]
 
 Array = NDArray[Any]
 CELLS = ("true_negatives", "false_positives", "false_negatives", "true_positives")
+# Without the number of the class or label that may follow, as in "auc[0]".
+METRICS = (
+    "error",
+    "brier",
+    *(name for name in DECISION_METRICS if name not in CELLS),
+    *SCORE_METRICS,
+    "calibration_error",
+)
 
 
 @dataclass(frozen=True)
@@ -49,8 +57,8 @@ def evaluate(
     Parameters
     ----------
     model_or_scores : classifier, callable or array
-        Something with `predict_proba` or `decision_function`, a function from `X` to
-        probabilities, or the probabilities themselves, one row per instance.
+        Something with `predict_proba`, a function from `X` to probabilities, or the probabilities
+        themselves, one row per instance.
     X : Bags, array or data frame of shape (n_instances, ...), or None
         Bags the classifier was not fitted on, or their instances, which may be anything that the
         classifier takes. None will do if the first argument is probabilities.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unbag.arguments import check_choice, check_share
 from unbag.bags import Bags
 from unbag.errors import BagDataError
 from unbag.evaluation.intervals import ResidualLaw, invert_law, square_cumulants
@@ -143,8 +144,7 @@ def estimate_risk(
     >>> estimate_risk(scores, bags).value
     0.0
     """
-    if loss not in ("zero_one", "square"):
-        raise ValueError(f"loss must be 'zero_one' or 'square', got {loss!r}.")
+    check_choice("loss", loss, get_args(Loss))
     soft = checked_scores(scores, bags)
     hard = loss == "zero_one"
     values = decisions(soft, bags.task) if hard else soft
@@ -174,6 +174,7 @@ def risk_from_residuals(
     parts: Sequence[Array] | None = None,
 ) -> RiskEstimate:
     """Estimate the mean square of instance residuals, given those of bags (n_bags, n_outputs)."""
+    check_share("confidence", confidence)
     sizes = sizes.astype(float)
     if parts is None:
         fit = fit_variance(residuals, sizes, noise, law=law, weights=weights)

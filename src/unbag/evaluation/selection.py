@@ -8,10 +8,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from unbag.arguments import check_choice
 from unbag.backends import Executor, SerialExecutor
 from unbag.bags import BagKFold, Bags, BagTarget, as_bags, bags_of, variance_of
 from unbag.errors import BagDataError
-from unbag.evaluation.evaluate import evaluate_bags, scores_of
+from unbag.evaluation.evaluate import METRICS, evaluate_bags, scores_of
 from unbag.evaluation.risk import RiskEstimate, estimate_risk
 
 __all__ = ["bag_scorer", "cross_fit_risk"]
@@ -27,7 +28,8 @@ def bag_scorer(metric: str = "error") -> Callable[..., float]:
     Parameters
     ----------
     metric : str
-        A metric of `unbag.evaluate`. Losses are negated, so that more is better.
+        A metric of `unbag.evaluate`, such as "auc", or "auc[0]" for the first of several classes.
+        Losses are negated, so that more is better.
 
     Notes
     -----
@@ -50,6 +52,8 @@ def bag_scorer(metric: str = "error") -> Callable[..., float]:
     >>> bool(search.fit(X, y).best_score_ > 0.8)
     True
     """
+    name = metric.partition("[")[0]
+    check_choice("metric", name, METRICS)
 
     def score(
         estimator: Any, X: Any, y: Any, *, bags: Any = None, noise_variance: Any = None
@@ -61,7 +65,7 @@ def bag_scorer(metric: str = "error") -> Callable[..., float]:
             )
         data = as_bags(None, y, bags=ids, noise_variance=noise_variance)
         value = _metric(scores_of(estimator, X), data, metric)
-        return -value if metric in LOSSES else value
+        return -value if name in LOSSES else value
 
     return score
 
@@ -70,7 +74,10 @@ def _metric(scores: Any, bags: Bags, metric: str) -> float:
     if metric in ("error", "brier"):
         loss: Literal["zero_one", "square"] = "zero_one" if metric == "error" else "square"
         return estimate_risk(scores, bags, loss=loss).value
-    return evaluate_bags(scores, bags)[metric].value
+    found = evaluate_bags(scores, bags).estimates
+    if metric not in found:
+        raise ValueError(f"metric must be one of {', '.join(found)} here, got {metric!r}.")
+    return found[metric].value
 
 
 def cross_fit_risk(

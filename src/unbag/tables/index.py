@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from unbag.bags.bags import infer_task
 from unbag.bags.batch import Task
+from unbag.bags.tasks import find_task
 from unbag.errors import TableError
 from unbag.tables.codes import Codebook, RangeCodes, codebook_for, grown
 from unbag.tables.parsing import as_numbers, as_text
@@ -50,6 +50,8 @@ class BagIndex:
     noise_variance : array of shape (n_bags,), optional
     text : bool
         Whether ids are compared as text.
+    task : {"binary", "multiclass", "multilabel"}
+        What the proportions are proportions of.
     """
 
     ids: pa.Array
@@ -57,6 +59,7 @@ class BagIndex:
     proportions: Array
     noise_variance: Array | None
     text: bool
+    task: Task
 
     @property
     def n_bags(self) -> int:
@@ -67,11 +70,6 @@ class BagIndex:
     def n_rows(self) -> int:
         """Number of instances."""
         return int(self.sizes.sum())
-
-    @property
-    def task(self) -> Task:
-        """What the proportions are proportions of."""
-        return infer_task(self.proportions)
 
     def codes(self, chunk: Chunk, column: str) -> Array:
         """Position of each row's bag."""
@@ -239,13 +237,9 @@ def _checked_index(
         raise TableError(f"{find(ids[0].as_py())}: all rows are of one bag; two are needed.")
     order = pc.array_sort_indices(ids).to_numpy()
     proportions = targets[order, 0] if len(roles.targets) == 1 else targets[order]
-    return BagIndex(
-        ids.take(pa.array(order)),
-        sizes[order],
-        proportions,
-        None if noise is None else noise[order],
-        text,
-    )
+    sizes, noise = sizes[order], None if noise is None else noise[order]
+    task = find_task(proportions, sizes, noise_variance=noise, task=roles.task)
+    return BagIndex(ids.take(pa.array(order)), sizes, proportions, noise, text, task)
 
 
 def _limit(roles: Roles) -> str:

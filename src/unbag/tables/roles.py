@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from unbag.arguments import check_names
+from unbag.bags.batch import Task
 from unbag.errors import TableError
 
 __all__ = ["Roles"]
@@ -36,6 +38,8 @@ class Roles:
         Columns to be read as categories though they hold numbers.
     numbers : tuple of str
         Columns of whole numbers to learn from though no two are the same, as if they were ids.
+    task : {"binary", "multiclass", "multilabel"}, optional
+        What the proportions are of; None reads it off them, as `Bags.from_arrays` does.
 
     Examples
     --------
@@ -52,8 +56,11 @@ class Roles:
     ignored: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
+    task: Task | None = None
 
     def __post_init__(self) -> None:
+        for several in ("proportions", "counts", "keys", "ignored", "categories", "numbers"):
+            check_names(several, getattr(self, several))
         if bool(self.proportions) == bool(self.counts):
             raise TableError("Name either the proportion column or the count column of the bags.")
         named = [*self.of_bags, *self.keys, *self.ignored]

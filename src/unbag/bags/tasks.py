@@ -1,0 +1,96 @@
+"""What proportions are proportions of: one label, classes that exclude each other, or labels."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbag.arguments import check_choice
+from unbag.bags.batch import Task
+from unbag.bags.validation import are_whole_counts
+from unbag.errors import BagDataError, BagDataWarning
+
+__all__ = ["find_task"]
+
+Array = NDArray[Any]
+# Single precision, and counts that were divided.
+EXACT = 1e-5
+# Proportions of classes that add up no better than this were not only rounded.
+ALMOST = 0.05
+
+
+def find_task(
+    proportions: Array,
+    sizes: Array,
+    *,
+    noise_variance: Array | None = None,
+    task: Task | None = None,
+) -> Task:
+    """Check a task, or read it off: several columns that add up to one are classes, else labels.
+
+    Rounded proportions may be off by half a unit of the last decimal a column; noisy sums by twice
+    their deviation on average, and the mean of them by four standard errors.
+
+    Examples
+    --------
+    >>> thirds = np.array([[0.33, 0.33, 0.33], [0.67, 0.33, 0.0]])
+    >>> find_task(thirds, np.array([3, 3]))
+    'multiclass'
+    >>> find_task(thirds[:, 0], np.array([3, 3]))
+    'binary'
+    """
+    if task is not None:
+        check_choice("task", task, get_args(Task))
+        if (task == "binary") != (proportions.ndim == 1):
+            raise BagDataError(
+                f"task must be 'binary' for proportions in one column, 'multiclass' or "
+                f"'multilabel' for several, got {task!r} for shape {proportions.shape}."
+            )
+    if proportions.ndim == 1:
+        return "binary"
+    sums = proportions.sum(axis=1)
+    gap, allowed = _gap(sums, proportions, sizes, noise_variance)
+    almost = gap <= max(ALMOST, 1.5 * allowed)
+    words = f"proportions of the {proportions.shape[1]} columns add up to {_range(sums)} in a bag"
+    if task is None and almost and gap > allowed:
+        words += ", almost to one, but are taken for those of separate labels: pass "
+        words += "task='multiclass' if they are of classes, task='multilabel' if not."
+        warnings.warn(words, BagDataWarning, stacklevel=3)
+    if task == "multiclass" and not almost:
+        words += ", not to one as the proportions of all classes do. Is a class missing?"
+        warnings.warn(words, BagDataWarning, stacklevel=3)
+    return task or ("multiclass" if gap <= allowed else "multilabel")
+
+
+def _gap(
+    sums: Array, proportions: Array, sizes: Array, noise_variance: Array | None
+) -> tuple[float, float]:
+    """How far the sums are from one, and how far those of classes may be."""
+    n_bags, n_outputs = proportions.shape
+    errors = sums - 1
+    if noise_variance is not None:
+        of_mean = np.sqrt(n_bags) * abs(errors.mean())
+        gap = max(np.sqrt(np.square(errors).mean()) / 2, of_mean / 4)
+        return float(gap), EXACT + float(np.sqrt(n_outputs * noise_variance.mean()))
+    allowed = EXACT + n_outputs * _last_decimal(proportions, sizes) / 2
+    return float(np.abs(errors).max()), allowed
+
+
+def _last_decimal(proportions: Array, sizes: Array) -> float:
+    """Unit that proportions were rounded to; 0 if they were not."""
+    units = (10.0**-decimals for decimals in range(1, 7))
+    unit = next((u for u in units if _are_multiples(proportions, u)), 0.0)
+    # Tenths of ten are counts, tenths of a thousand were rounded.
+    exact = are_whole_counts(proportions, sizes).all() and unit * sizes.max() < 1 + 1e-9
+    return 0.0 if exact else unit
+
+
+def _are_multiples(values: Array, unit: float) -> bool:
+    return bool(np.abs(values - unit * np.round(values / unit)).max() < 1e-7)
+
+
+def _range(sums: Array) -> str:
+    return f"{sums.min():.3g} to {sums.max():.3g}"
