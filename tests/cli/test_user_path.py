@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 from unbag.cli import app
+from unbag.cli.evaluate import roles_again
+from unbag.tables import Roles
 
 SOURCE = Path(__file__).parents[2] / "src"
 COLUMNS = ["--bag", "report", "--count", "conversions", "--key", "event_id"]
@@ -139,6 +142,16 @@ def test_json_is_all_there_is_on_standard_output(model, tmp_path):
 def test_the_table_of_metrics_names_its_confidence(model, options, words):
     said = good("evaluate", model, "example:conversions_next", *options).output
     assert f"{words} interval" in said
+
+
+def test_columns_of_the_fit_stay_unless_named_again():
+    """Naming the proportion again does not make its noise go away; an empty name does."""
+    before = Roles("g", proportions=("rate",), size="k", noise="v")
+    named = roles_again(before, "h", ["other"], None, None, None)
+    assert named == Roles("h", proportions=("other",), size="k", noise="v")
+    counted = roles_again(before, None, None, ["n"], "", "w")
+    assert counted == Roles("g", counts=("n",), noise="w")
+    assert roles_again(before, None, None, None, None, "") == replace(before, noise=None)
 
 
 def test_fit_answers_in_json_and_twice_the_same(tmp_path):

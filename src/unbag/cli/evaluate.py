@@ -32,7 +32,7 @@ def evaluate(
     """Estimate error, AUC, calibration and more from bags, each with an interval.
 
     The bags must be others than those the model was fitted on. Columns of bags are those named to
-    `unbag fit`, unless named again.
+    `unbag fit`, unless named again; `--size ""` and `--noise ""` say that there is none.
 
     Examples:
 
@@ -60,7 +60,7 @@ def roles_again(
     size: str | None,
     noise: str | None,
 ) -> Roles:
-    """Columns of bags: as before, or as named now."""
+    """Columns of bags: as before, or as named now; an empty name means none."""
     if proportion and count:
         raise typer.BadParameter("give either --proportion or --count.")
     named = bool(proportion or count)
@@ -68,9 +68,13 @@ def roles_again(
         bag or roles.bag,
         tuple(proportion or ()) if named else roles.proportions,
         tuple(count or ()) if named else roles.counts,
-        size if named else size or roles.size,
-        noise if named else noise or roles.noise,
+        _again(size, roles.size),
+        _again(noise, roles.noise),
     )
+
+
+def _again(name: str | None, before: str | None) -> str | None:
+    return before if name is None else name or None
 
 
 def scored_bags(table: BagTable, model: TableModel) -> tuple[np.ndarray, Bags]:
