@@ -25,6 +25,7 @@ __all__ = [
     "Model",
     "Noise",
     "Number",
+    "Overwrite",
     "Proportion",
     "Size",
     "TablePath",
@@ -73,6 +74,9 @@ Category = Annotated[
 Number = Annotated[
     list[str] | None,
     typer.Option("--number", help="Column of numbers to learn from though it looks like an id."),
+]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace a file or a model that is there.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON on standard output.")]
 
