@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from unbag.errors import UnbagError
 from unbag.tables import Roles
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Noise",
     "Number",
     "Overwrite",
+    "Plot",
     "Proportion",
     "Size",
     "TablePath",
@@ -33,6 +35,18 @@ __all__ = [
     "console",
     "roles_of",
 ]
+
+PICTURES = (".png", ".svg", ".pdf", ".jpg")
+
+
+def _writable(picture: Path | None) -> Path | None:
+    """Refuse a picture that could not be written, before the work that it shows."""
+    if picture is not None and picture.suffix.lower() not in PICTURES:
+        raise UnbagError(f"{picture}: the picture must end in {', '.join(PICTURES)}.")
+    if picture is not None and not picture.parent.is_dir():
+        raise UnbagError(f"{picture}: there is no folder {picture.parent}.")
+    return picture
+
 
 TablePath = Annotated[
     str, typer.Argument(help="CSV or Parquet: a file, a folder, or a quoted pattern.")
@@ -77,6 +91,10 @@ Number = Annotated[
 ]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace a file or a model that is there.")
+]
+Plot = Annotated[
+    Path | None,
+    typer.Option("--plot", callback=_writable, help="Also draw a picture into this file."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON on standard output.")]
 
