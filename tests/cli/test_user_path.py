@@ -144,6 +144,16 @@ def test_the_table_of_metrics_names_its_confidence(model, options, words):
     assert f"{words} interval" in said
 
 
+def test_bags_of_the_fit_are_known_again(model):
+    """240 of its 300 bags trained or chose the model; the others judged it."""
+    again = good("evaluate", model, "example:conversions", "--json")
+    assert json.loads(again.stdout)["share_seen"] == 240 / 300
+    assert "80 % of these bags" in " ".join(again.stderr.split())
+    other = good("evaluate", model, "example:conversions_next", "--json")
+    assert json.loads(other.stdout)["share_seen"] == 0
+    assert "of these bags" not in other.stderr
+
+
 def test_columns_of_the_fit_stay_unless_named_again():
     """Naming the proportion again does not make its noise go away; an empty name does."""
     before = Roles("g", proportions=("rate",), size="k", noise="v")

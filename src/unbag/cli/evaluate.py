@@ -7,8 +7,9 @@ import typer
 
 from unbag.bags import Bags
 from unbag.cli import options as opt
-from unbag.cli.showing import show_metrics
+from unbag.cli.showing import show_metrics, show_seen
 from unbag.errors import TableError
+from unbag.estimators.seen import share_seen
 from unbag.estimators.table_model import TableModel
 from unbag.estimators.table_record import evaluation_record
 from unbag.evaluation import evaluate_bags
@@ -31,8 +32,9 @@ def evaluate(
 ) -> None:
     """Estimate error, AUC, calibration and more from bags, each with an interval.
 
-    The bags must be others than those the model was fitted on. Columns of bags are those named to
-    `unbag fit`, unless named again; `--size ""` and `--noise ""` say that there is none.
+    The bags must be others than those the model was fitted on; it warns of those that are not.
+    Columns of bags are those named to `unbag fit`, unless named again; `--size ""` and
+    `--noise ""` say that there is none.
 
     Examples:
 
@@ -48,8 +50,10 @@ def evaluate(
     scores, bags = scored_bags(rows, fitted)
     found = evaluate_bags(scores, bags, confidence=confidence)
     record = evaluation_record(found, fitted.roles.targets)
-    show_metrics(record, opt.console(as_json))
-    opt.answer(record, as_json)
+    share, words = share_seen(rows.index, fitted.record.get("seen", "")), opt.console(as_json)
+    show_metrics(record, words)
+    show_seen(share, words)
+    opt.answer(record | {"share_seen": share}, as_json)
 
 
 def roles_again(
