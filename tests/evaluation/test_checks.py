@@ -1,6 +1,7 @@
 """`check_bags`: silent on random bags, loud on others, and right about the direction."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
@@ -156,6 +157,9 @@ def test_the_features_that_tell_bags_apart_are_named(rng):
     assert check_made_bags(bags)["homogeneity"].detail.endswith("(feature 2)")
     named = check_made_bags(bags, names=["one", "a", "day", "b"])["homogeneity"]
     assert named.raised and "1 of 3 features" in named.detail and named.detail.endswith("(day)")
+    frame = pd.DataFrame(X, columns=["one", "a", "day", "b"])
+    ids = np.repeat(np.arange(60), 15)
+    assert check_bags(frame, bags.proportions[ids], bags=ids)["homogeneity"].detail == named.detail
 
 
 def test_arrays_and_bags_are_checked_alike(rng):

@@ -43,7 +43,7 @@ def test_bag_size_is_the_best_or_the_largest_that_reaches_the_error():
 def test_shapes_are_not_called_certified():
     shape = plan_bags(0.1, 5, vc_dimension=3, best_error=0.1)
     assert not shape.certified
-    assert "Not certified" in shape.sentence()
+    assert "Not certified" in str(shape)
     doubled = plan_bags(0.1, 5, vc_dimension=3, best_error=0.1, constant=2.0)
     assert doubled.n_bags > shape.n_bags
 

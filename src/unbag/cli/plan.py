@@ -96,7 +96,7 @@ def plan_record(found: BagPlan) -> dict[str, Any]:
             "answer": asdict(found.answer),
             "table": [asdict(row) for row in found.table],
             "certified": found.certified,
-            "sentence": found.sentence(),
+            "sentence": str(found),
         }
     )
 
@@ -109,7 +109,7 @@ def show_plan(found: BagPlan, console: Console) -> None:
         cells = (row.bag_size, row.n_bags, row.n_instances, f"{row.error:.3g}")
         table.add_row(*(str(cell) for cell in cells), style=style)
     console.print(table)
-    console.print(found.sentence(), highlight=False)
+    console.print(str(found), highlight=False)
 
 
 def save_plot(found: BagPlan, path: Path) -> None:

@@ -136,11 +136,6 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "unbag"
 
 
-def _all_existing(folder: Path, names: tuple[str, ...]) -> list[Path] | None:
-    paths = [_existing(folder / name) for name in names]
-    return None if None in paths else [path for path in paths if path is not None]
-
-
 def _existing(path: Path) -> Path | None:
     packed = path.with_name(path.name + ".gz")
     return path if path.is_file() else packed if packed.is_file() else None

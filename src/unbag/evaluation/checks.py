@@ -13,6 +13,7 @@ from unbag.bags import Bags, BagTarget, as_bags
 from unbag.errors import BagDataError, BagDataWarning
 from unbag.evaluation import bag_tests, feature_tests
 from unbag.evaluation.bag_tests import Answer
+from unbag.extras import import_extra
 
 __all__ = ["BagReport", "Finding", "check_bags", "check_made_bags"]
 
@@ -112,8 +113,7 @@ class BagReport:
 
     def to_frame(self) -> Any:
         """All findings as a pandas DataFrame, one row per check."""
-        import pandas as pd
-
+        pd = import_extra("pandas", extra="pandas", purpose="A frame of findings")
         return pd.DataFrame([vars(finding) for finding in self.findings]).set_index("check")
 
 
@@ -234,7 +234,8 @@ def check_bags(
         # What this warning says is one of the findings.
         warnings.simplefilter("ignore", BagDataWarning)
         data = as_bags(X, y, bags=bags, noise_variance=noise_variance)
-    return check_made_bags(data, level=level)
+    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+    return check_made_bags(data, level=level, names=names)
 
 
 def check_made_bags(

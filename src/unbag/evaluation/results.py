@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag.evaluation.calibration import Curve
+from unbag.extras import import_extra
 
 __all__ = ["Estimate", "Evaluation"]
 
@@ -134,8 +135,7 @@ class Evaluation:
 
     def to_frame(self) -> Any:
         """All estimates as a pandas DataFrame, one row per metric."""
-        import pandas as pd
-
+        pd = import_extra("pandas", extra="pandas", purpose="A frame of metrics")
         rows = {
             name: {
                 "estimate": found.value,

@@ -71,7 +71,7 @@ class BagPlan:
         """Whether every constant in the answer is known."""
         return self.guarantee.certified
 
-    def sentence(self) -> str:
+    def __str__(self) -> str:
         """The answer in one sentence."""
         kind = "Certified" if self.certified else "Not certified (shape only)"
         answer = self.answer

@@ -1,0 +1,95 @@
+"""Numbers of the README and the docs are those of the committed results."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NETS = {
+    "linear": "linear",
+    "100 units": "mlp100",
+    "1000 units": "mlp1000",
+    "small CNN": "cnn_small",
+    "large CNN, padded": "cnn_padded",
+}
+RULES = {"batches redrawn": "redrawn", "taught by": "distilled"}
+CELL = re.compile(r"([\d.]+) ± ([\d.]+) \(([\d.]+)\)")
+
+
+def text_of(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def rows_of(name):
+    with (ROOT / "results" / name).open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def rounded_like(written, value):
+    """Whether a number is another one, to the digits it is written with."""
+    digits = len(written.partition(".")[2])
+    return abs(float(written) - float(value)) <= 0.5001 * 10**-digits
+
+
+def mnist_table():
+    """Net, rule, bag size and the three numbers of every cell that the README shows."""
+    lines = text_of("README.md").split("| net | bags of 10 |")[1].splitlines()[2:]
+    for line in lines:
+        if not line.startswith("|"):
+            return
+        label, *cells = [cell.strip() for cell in line.strip("|").split("|")]
+        rule = next((rule for words, rule in RULES.items() if words in label), "pairwise")
+        net = max((net for net in NETS if label.startswith(net)), key=len)
+        for size, cell in zip((10, 100, 1000), cells, strict=True):
+            if cell:
+                yield NETS[net], rule, size, CELL.fullmatch(cell).groups()
+
+
+def test_the_table_of_the_readme_is_that_of_the_rows():
+    rows = {(r["model"], r["rule"], int(r["bag_size"])): r for r in rows_of("tables/mnist.csv")}
+    published = {}
+    for row in rows.values():
+        if row["published"]:
+            key = row["model"], int(row["bag_size"])
+            published[key] = min(float(row["published"]), published.get(key, 100))
+    cells = list(mnist_table())
+    assert len(cells) == 19
+    for model, rule, size, (mean, spread, paper) in cells:
+        row = rows[model, rule, size]
+        where = f"{model}, {rule}, bags of {size}"
+        assert rounded_like(mean, row["best"]), where
+        assert rounded_like(spread, row["best_se"]), where
+        assert rounded_like(paper, published[model, size]), where
+
+
+@pytest.mark.parametrize("page", ["docs/evaluation.md", "docs/measured.md"])
+def test_the_coverage_is_that_of_the_table(page):
+    shares = [round(float(row["coverage"]), 4) for row in rows_of("coverage/coverage.csv")]
+    within = sum(0.93 <= share <= 0.97 for share in shares)
+    assert f"{within:,} of {len(shares):,} pairs" in text_of(page)
+
+
+def test_the_claims_are_those_of_the_theory():
+    claims = json.loads(text_of("results/theory/claims.json"))["claims"]
+    words = " ".join(text_of("README.md").split())
+    passed = sum(claim["passed"] for claim in claims)
+    assert f"checks {len(claims)} claims of the paper by simulation; {passed} hold" in words
+
+
+def test_the_share_of_published_numbers_is_that_of_the_tables():
+    close, all_of = {"dense": 0, "cnn": 0}, {"dense": 0, "cnn": 0}
+    for name in ("mnist_exact", "cifar_exact"):
+        for row in rows_of(f"tables/{name}.csv"):
+            if row["published"]:
+                kind = "cnn" if row["model"].startswith("cnn") else "dense"
+                error, paper = float(row["best"]), float(row["published"])
+                all_of[kind] += 1
+                close[kind] += abs(error - paper) <= max(0.15 * paper, 0.5)
+    for page in ("README.md", "docs/measured.md"):
+        words = " ".join(text_of(page).split())
+        dense = f"{close['dense']} of {all_of['dense']} (numbers|cells) of linear and dense nets"
+        assert re.search(dense, words)
+        assert f"{close['cnn']} of {all_of['cnn']} of the small CNN" in words
