@@ -15,7 +15,8 @@ BOOSTED: dict[str, BoostingRule] = {
     BOOSTING: "debiased_square",
     "count_boosting": "count_likelihood",
 }
-MOST_TREES = {BOOSTING: 400, "count_boosting": 800}  # by benchmarks/boosting.py --choose
+# The likelihood gains from more rounds: benchmarks/boosting.py --choose.
+MOST_TREES = {BOOSTING: 400, "count_boosting": 800}
 ROWS_SEEN = 10_000_000
 TREE_ROWS = 400_000_000  # a minute of one core
 NETS = ("debiased_square", "proportion_log", "easy_log")
