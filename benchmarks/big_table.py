@@ -142,7 +142,7 @@ class Clock:
 
 def predict(model, path, output):
     """Score every row into a file."""
-    with write_table(output) as writer:
+    with write_table(output, overwrite=True) as writer:
         for chunk, scores in model.predict_chunks(open_table(path), keep=["bag"]):
             columns = {"bag": chunk.batch.column("bag"), "score": scores[:, 0]}
             writer.add(pa.record_batch(columns))

@@ -79,7 +79,7 @@ def test_a_fault_in_a_late_row_leaves_no_output(model, tmp_path, suffix):
     write_csv(tmp_path / "t.csv", rows)
     out = tmp_path / f"scores.{suffix}"
     out.write_text("what was there before")
-    result = call("predict", model, tmp_path / "t.csv", "-o", out)
+    result = call("predict", model, tmp_path / "t.csv", "--overwrite", "-o", out)
     assert_refused(result, says=[f"row {len(rows) + 1}", "'x'", "'many'"])
     assert out.read_text() == "what was there before"
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(["t.csv", out.name])
@@ -89,3 +89,36 @@ def test_an_output_that_cannot_be_written_is_named(model, tmp_path):
     write_csv(tmp_path / "t.csv", rows_of(np.random.default_rng(1)))
     for place in (tmp_path / "nowhere" / "s.csv", tmp_path / "s.xlsx", tmp_path):
         assert_refused(call("predict", model, tmp_path / "t.csv", "-o", place))
+
+
+def test_predictions_never_replace_the_rows_they_are_of(model, tmp_path):
+    """By another name, in a folder, on request: the rows stay."""
+    folder = tmp_path / "days"
+    folder.mkdir()
+    for name in ("a.csv", "b.csv"):
+        write_csv(folder / name, rows_of(np.random.default_rng(1)))
+    (tmp_path / "link.csv").symlink_to(folder / "b.csv")
+    before = [path.read_bytes() for path in sorted(folder.iterdir())]
+    for place in (folder / "b.csv", folder / ".." / "days" / "b.csv", tmp_path / "link.csv"):
+        result = call("predict", model, folder, "--overwrite", "-o", place)
+        assert_refused(result, says=[str(place), "choose another name"])
+    assert [path.read_bytes() for path in sorted(folder.iterdir())] == before
+
+
+@pytest.mark.parametrize(("command", "name"), [("predict", "s.csv"), ("report", "r.html")])
+def test_a_file_is_replaced_only_on_request(model, tmp_path, command, name):
+    write_csv(tmp_path / "t.csv", rows_of(np.random.default_rng(1)))
+    arguments = [command, model, *([tmp_path / "t.csv"] if command == "predict" else [])]
+    out = tmp_path / name
+    out.write_text("what was there before")
+    assert_refused(call(*arguments, "-o", out), says=[str(out), "--overwrite"])
+    assert out.read_text() == "what was there before"
+    assert call(*arguments, "--overwrite", "-o", out).exit_code == 0
+    assert out.read_text() != "what was there before"
+
+
+def test_a_report_is_a_page(model):
+    """So that it replaces neither a model's file nor a store of results."""
+    place, before = model / "fit.json", (model / "fit.json").read_bytes()
+    assert_refused(call("report", model, "--overwrite", "-o", place), says=[".html"])
+    assert place.read_bytes() == before

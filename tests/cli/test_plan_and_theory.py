@@ -4,6 +4,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from unbag.cli import app, demo
 from unbag.cli.plan import plan
 from unbag.cli.reproduce_theory import theory
 
@@ -43,10 +44,39 @@ def test_plan_answers_every_question(run, options):
     assert "ertified" in result.output
 
 
-def test_plan_names_what_is_missing(run):
-    result = run("plan", "--error", 0.01, "--bag-size", 20)
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--error", 0.01, "--bag-size", 20], "Give --hypotheses or --vc"),
+        (["--bag-size", 20, "--vc", 3, "--hypotheses", 9], "--hypotheses or --vc, not both"),
+        (["--vc", 3], "Give --bag-size, or --instances"),
+        (["--bags", 0, "--bag-size", 20, "--vc", 3], "--bags must be a whole number"),
+        (["--instances", 9, "--bags", 3, "--vc", 3], "--instances leaves"),
+    ],
+)
+def test_plan_names_options_as_they_are_typed(run, options, words):
+    result = run("plan", *options)
     assert result.exit_code == 2
-    assert "n_hypotheses" in result.output
+    said = " ".join(result.output.replace("│", " ").split())
+    assert words in said and "`" not in said
+
+
+@pytest.mark.parametrize("name", ["plan.foo", "plan", "nowhere/plan.png"])
+def test_plan_refuses_a_picture_before_it_answers(name, tmp_path):
+    asked = ["plan", "--bags", "500", "--bag-size", "20", "--vc", "3"]
+    result = CliRunner().invoke(app, [*asked, "--plot", str(tmp_path / name)])
+    assert_refused_picture(result, tmp_path / name)
+
+
+def test_the_demo_refuses_a_picture_before_it_trains(monkeypatch, tmp_path):
+    monkeypatch.setitem(demo.__globals__, "run_bag_size", None)
+    result = CliRunner().invoke(app, ["demo", "--plot", str(tmp_path / "demo.foo")])
+    assert_refused_picture(result, tmp_path / "demo.foo")
+
+
+def assert_refused_picture(result, path):
+    assert result.exit_code == 1 and not result.stdout
+    assert result.stderr.startswith(f"error: {path}")
 
 
 def test_theory_writes_and_shows_the_table(run, tmp_path):

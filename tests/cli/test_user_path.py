@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 from unbag.cli import app
+from unbag.cli.evaluate import roles_again
+from unbag.tables import Roles
 
 SOURCE = Path(__file__).parents[2] / "src"
 COLUMNS = ["--bag", "report", "--count", "conversions", "--key", "event_id"]
@@ -187,6 +190,26 @@ def test_json_is_all_there_is_on_standard_output(model, tmp_path):
 def test_the_table_of_metrics_names_its_confidence(model, options, words):
     said = good("evaluate", model, "example:conversions_next", *options).output
     assert f"{words} interval" in said
+
+
+def test_bags_of_the_fit_are_known_again(model):
+    """240 of its 300 bags trained or chose the model; the others judged it."""
+    again = good("evaluate", model, "example:conversions", "--json")
+    assert json.loads(again.stdout)["share_seen"] == 240 / 300
+    assert "80 % of these bags" in " ".join(again.stderr.split())
+    other = good("evaluate", model, "example:conversions_next", "--json")
+    assert json.loads(other.stdout)["share_seen"] == 0
+    assert "of these bags" not in other.stderr
+
+
+def test_columns_of_the_fit_stay_unless_named_again():
+    """Naming the proportion again does not make its noise go away; an empty name does."""
+    before = Roles("g", proportions=("rate",), size="k", noise="v")
+    named = roles_again(before, "h", ["other"], None, None, None)
+    assert named == Roles("h", proportions=("other",), size="k", noise="v")
+    counted = roles_again(before, None, None, ["n"], "", "w")
+    assert counted == Roles("g", counts=("n",), noise="w")
+    assert roles_again(before, None, None, None, None, "") == replace(before, noise=None)
 
 
 def test_fit_answers_in_json_and_twice_the_same(tmp_path):

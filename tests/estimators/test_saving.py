@@ -29,6 +29,11 @@ def test_string_classes_survive(rng, tmp_path):
     assert (again.predict(X) == clf.predict(X)).all()
 
 
+def test_whoever_may_read_one_file_may_read_the_other(folder):
+    modes = {(folder / name).stat().st_mode for name in ("model.json", "model.safetensors")}
+    assert len(modes) == 1
+
+
 @pytest.mark.parametrize("name", ["model.json", "model.safetensors"])
 def test_a_missing_file_is_named(folder, name):
     (folder / name).unlink()

@@ -119,6 +119,13 @@ def test_boosting_is_chosen_where_it_is_best_and_saved_as_plain_data(rng, tmp_pa
         TableModel.load(tmp_path / "m")
 
 
+def test_the_likelihood_may_grow_more_trees():
+    """Those are too many for the square loss, and for either on a large table."""
+    trees = FitOptions().trees_on
+    assert (trees(5000, "boosting"), trees(5000, "count_boosting")) == (400, 800)
+    assert (trees(10**7, "boosting"), trees(10**7, "count_boosting")) == (40, 40)
+
+
 def test_boosting_stays_out_of_what_memory_does_not_hold(rng):
     table, said = scan_table(make_table(rng)[0], ROLES), []
     options = FitOptions(models=("ridge", "boosting"), memory=1)

@@ -115,7 +115,8 @@ def test_the_command_leaves_the_folder_as_it_was(folder, tmp_path):
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     out = tmp_path / "report.html"
     for source in (folder, folder / STORE_NAME):
-        result = CliRunner().invoke(app, ["report", str(source), "-o", str(out), "--json"])
+        arguments = ["report", str(source), "-o", str(out), "--overwrite", "--json"]
+        result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 0, result.output
         assert json.loads(result.stdout) == {"output": str(out)}
         assert "14.2" in out.read_text(encoding="utf-8")

@@ -65,8 +65,10 @@ GOOD = {"g": ["a", "a", "b"], "rate": [0.5, 0.5, 1.0], "x": [1.0, 2.0, 3.0]}
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"rate": [0.5, 0.4, 1.0]}, "row 1, column 'g', bag 'a': 'rate' is not the same"),
-        ({"rate": [0.5, 0.5, 1.5]}, "row 3, column 'g', bag 'b': 'rate' must lie between 0 and 1"),
+        ({"rate": [0.5, 0.4, 1.0]}, "row 2, column 'rate', bag 'a': 'rate' is not the same"),
+        ({"rate": [0.5, 0.5, 1.5]}, "row 3, column 'rate', bag 'b': .* between 0 and 1.*--noise"),
+        ({"rate": [50, 50, 100]}, "row 1, column 'rate'.*such bags.*Divide percentages by 100"),
+        ({"rate": ["50%", "50%", "100%"]}, "row 1, column 'rate': '50%' is no number.*0.5 for 50%"),
         ({"rate": [0.5, 0.5, None]}, "row 3, column 'rate': the value is missing"),
         ({"g": ["a", None, "b"]}, "row 2, column 'g': the row names no bag"),
         ({"g": ["a", "a", "a"], "rate": [0.5] * 3}, "all rows are of one bag"),
@@ -82,10 +84,11 @@ def test_a_bad_bag_is_named(change, message):
 @pytest.mark.parametrize(
     ("columns", "roles", "message"),
     [
-        ({"n": [3, 3, 0]}, Roles("g", counts=("n",)), "must lie between 0 and the number of rows"),
-        ({"n": [0.5, 0.5, 0]}, Roles("g", counts=("n",)), "whole number"),
-        ({"k": [3, 3, 1]}, Roles("g", ("rate",), size="k"), "'k' is not the number of rows"),
-        ({"s": [-1, -1, 0]}, Roles("g", ("rate",), noise="s"), "must not be negative"),
+        ({"n": [3, 3, 0]}, Roles("g", counts=("n",)), "row 1, column 'n'.* the number of rows"),
+        ({"n": [0.5, 0.5, 0]}, Roles("g", counts=("n",)), "column 'n', bag 'a'.* whole number"),
+        ({"q": [0, 0, 2]}, Roles("g", ("rate", "q")), "row 3, column 'q', bag 'b': 'q' must lie"),
+        ({"k": [2, 2, 2]}, Roles("g", ("rate",), size="k"), "row 3, column 'k'.* number of rows"),
+        ({"s": [-1, -1, 0]}, Roles("g", ("rate",), noise="s"), "column 's'.* not be negative"),
         ({}, Roles("g", ("ratio",)), "no column 'ratio'.*Did you mean 'rate'"),
     ],
 )
@@ -106,6 +109,28 @@ def test_bag_tables_must_match_the_instances(bags, message):
     instances = pa.table({"g": GOOD["g"], "x": GOOD["x"]})
     with pytest.raises(TableError, match=message):
         scan_table(instances, Roles("g", ("rate",)), bag_table=pa.table(bags))
+
+
+def test_a_wrong_value_of_the_bag_table_is_found_there(tmp_path):
+    instances = pa.table({"g": GOOD["g"], "x": GOOD["x"]})
+    pacsv.write_csv(pa.table({"g": ["b", "a"], "rate": [1.0, 1.5]}), tmp_path / "bags.csv")
+    with pytest.raises(TableError, match=r"bags\.csv, row 3, column 'rate', bag 'a': 'rate' must"):
+        scan_table(instances, Roles("g", ("rate",)), bag_table=tmp_path / "bags.csv")
+
+
+def test_the_row_that_differs_is_found_in_any_chunk():
+    table = pa.table({"g": [0, 1] * 20, "rate": [0.5] * 33 + [0.4] + [0.5] * 6, "x": range(40)})
+    with pytest.raises(TableError, match="row 34, column 'rate', bag 1: "):
+        scan_table(TableInMemory(table, chunk_rows=7), Roles("g", ("rate",)))
+
+
+@pytest.mark.parametrize("mark", [";", "\t", "|"])
+def test_another_separator_is_named(tmp_path, mark):
+    """Decimal commas, which come with semicolons, make rows longer than the header."""
+    lines = [["g", "x", "rate"], ["a", "1", "0,5"], ["b", "2", "0,5"]]
+    (tmp_path / "t.csv").write_text("\n".join(mark.join(line) for line in lines))
+    with pytest.raises(TableError, match=r"t\.csv, row 1: columns are separated by .* commas"):
+        scan_table(tmp_path / "t.csv", Roles("g", ("rate",)))
 
 
 def test_a_column_has_one_meaning():

@@ -39,7 +39,7 @@ class Outcome:
 def demo(
     seed: Annotated[int, typer.Option(help="Seed of the split, the bags and the nets.")] = 0,
     epochs: Annotated[int, typer.Option(help="Epochs of every net.", min=1)] = 150,
-    plot: Annotated[Path | None, typer.Option(help="Also write a picture to this file.")] = None,
+    plot: opt.Plot = None,
     as_json: opt.Json = False,
 ) -> None:
     """Learn odd from even digits when only the share of even digits in each bag is known.

@@ -9,8 +9,9 @@ import typer
 
 from unbag.bags import Bags
 from unbag.cli import options as opt
-from unbag.cli.showing import show_metrics
+from unbag.cli.showing import show_metrics, show_seen
 from unbag.errors import TableError
+from unbag.estimators.seen import share_seen
 from unbag.estimators.table_model import TableModel
 from unbag.estimators.table_record import evaluation_record
 from unbag.evaluation import evaluate_bags
@@ -33,8 +34,9 @@ def evaluate(
 ) -> None:
     """Estimate error, AUC, calibration and more from bags, each with an interval.
 
-    The bags must be others than those the model was fitted on. Columns of bags are those named to
-    `unbag fit`, unless named again.
+    The bags must be others than those the model was fitted on; it warns of those that are not.
+    Columns of bags are those named to `unbag fit`, unless named again; `--size ""` and
+    `--noise ""` say that there is none.
 
     Examples:
 
@@ -51,8 +53,10 @@ def evaluate(
     scores, bags = scored_bags(rows, fitted)
     found = evaluate_bags(scores, bags, confidence=confidence)
     record = evaluation_record(found, fitted.roles.targets)
-    show_metrics(record, opt.console(as_json))
-    opt.answer(record, as_json)
+    share, words = share_seen(rows.index, fitted.record.get("seen", "")), opt.console(as_json)
+    show_metrics(record, words)
+    show_seen(share, words)
+    opt.answer(record | {"share_seen": share}, as_json)
 
 
 def roles_again(
@@ -63,7 +67,7 @@ def roles_again(
     size: str | None,
     noise: str | None,
 ) -> Roles:
-    """Columns of bags: as before, or as named now."""
+    """Columns of bags: as before, or as named now; an empty name means none."""
     if proportion and count:
         raise typer.BadParameter("give either --proportion or --count.")
     named = bool(proportion or count)
@@ -71,9 +75,13 @@ def roles_again(
         bag or roles.bag,
         tuple(proportion or ()) if named else roles.proportions,
         tuple(count or ()) if named else roles.counts,
-        size if named else size or roles.size,
-        noise if named else noise or roles.noise,
+        _again(size, roles.size),
+        _again(noise, roles.noise),
     )
+
+
+def _again(name: str | None, before: str | None) -> str | None:
+    return before if name is None else name or None
 
 
 def scored_bags(table: BagTable, model: TableModel) -> tuple[np.ndarray, Bags]:

@@ -54,7 +54,7 @@ def fit(
     memory: Annotated[
         int, typer.Option(min=1, help="Megabytes of features above which bags stay on disk.")
     ] = 1024,
-    overwrite: Annotated[bool, typer.Option(help="Replace a model that is there.")] = False,
+    overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,
 ) -> None:
     """Learn to predict single rows from the proportions of bags of rows.

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from unbag.errors import UnbagError
 from unbag.tables import Roles
 
 __all__ = [
@@ -26,6 +27,8 @@ __all__ = [
     "Model",
     "Noise",
     "Number",
+    "Overwrite",
+    "Plot",
     "Proportion",
     "Size",
     "TablePath",
@@ -34,6 +37,17 @@ __all__ = [
     "console",
     "roles_of",
 ]
+
+PICTURES = (".png", ".svg", ".pdf", ".jpg")
+
+
+def _writable(picture: Path | None) -> Path | None:
+    """Refuse a picture that could not be written, before the work that it shows."""
+    if picture is not None and picture.suffix.lower() not in PICTURES:
+        raise UnbagError(f"{picture}: the picture must end in {', '.join(PICTURES)}.")
+    if picture is not None and not picture.parent.is_dir():
+        raise UnbagError(f"{picture}: there is no folder {picture.parent}.")
+    return picture
 
 
 class TaskName(StrEnum):
@@ -88,6 +102,13 @@ Number = Annotated[
 Task = Annotated[
     TaskName | None,
     typer.Option("--task", help="What several columns are of; by default, classes if they add up."),
+]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace a file or a model that is there.")
+]
+Plot = Annotated[
+    Path | None,
+    typer.Option("--plot", callback=_writable, help="Also draw a picture into this file."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON on standard output.")]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,6 +23,7 @@ Whole = int | None
 
 
 def plan(
+    context: typer.Context,
     error: Annotated[Number, typer.Option(help="Excess error wanted.")] = None,
     bag_size: Annotated[Whole, typer.Option(help="Instances per bag.")] = None,
     n_bags: Annotated[Whole, typer.Option("--bags", help="Bags at hand.")] = None,
@@ -43,7 +45,7 @@ def plan(
     constant: Annotated[
         float, typer.Option(help="The unknown constant where only a shape is known.")
     ] = 1.0,
-    plot: Annotated[Path | None, typer.Option(help="Also draw the plan into this file.")] = None,
+    plot: opt.Plot = None,
     as_json: opt.Json = False,
 ) -> None:
     """Say how many bags are needed, which bag size is best, or which error to expect.
@@ -73,11 +75,17 @@ def plan(
     try:
         found = plan_bags(error, bag_size, **options)
     except ConditionError as refusal:
-        raise typer.BadParameter(str(refusal)) from None
+        raise typer.BadParameter(as_typed(str(refusal), context)) from None
     show_plan(found, opt.console(as_json))
     if plot is not None:
         save_plot(found, plot)
     opt.answer(plan_record(found), as_json)
+
+
+def as_typed(words: str, context: typer.Context) -> str:
+    """Words about arguments of Python, as words about options."""
+    options = {param.name: param.opts[0] for param in context.command.params}
+    return re.sub(r"`(\w+)`", lambda found: options.get(found[1], found[0]), words)
 
 
 def plan_record(found: BagPlan) -> dict[str, Any]:

@@ -24,6 +24,7 @@ def predict(
         list[str] | None,
         typer.Option(help="Column to keep; by default the keys, and the bag if it is there."),
     ] = None,
+    overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,
 ) -> None:
     """Predict single rows of a table; memory does not grow with the table.
@@ -40,7 +41,7 @@ def predict(
     fitted, source = TableModel.load(model), open_table(table)
     kept = fitted.kept(source.names) if not keep else list(dict.fromkeys(keep))
     require(source.names, [*kept, *fitted.encoder.names])
-    with write_table(output) as writer:
+    with write_table(output, overwrite=overwrite, source=source) as writer:
         for batch in fitted.predict_batches(source, keep=kept):
             writer.add(batch)
     opt.console(as_json).print(f"{writer.rows:,} rows predicted; they are in {output}.")

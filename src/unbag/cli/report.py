@@ -12,7 +12,7 @@ from unbag.errors import UnbagError
 from unbag.estimators.table_model import TableModel
 from unbag.experiments.store import STORE_NAME
 from unbag.report import render_report
-from unbag.tables.writing import write_text
+from unbag.tables.writing import write_page
 
 __all__ = ["report"]
 
@@ -26,6 +26,7 @@ def report(
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")],
+    overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,
 ) -> None:
     """Write one HTML page that needs no network and no other file.
@@ -39,7 +40,7 @@ def report(
 
       unbag report results/ -o report.html
     """
-    write_text(output, page_about(source))
+    write_page(output, page_about(source), overwrite=overwrite)
     opt.console(as_json).print(f"The report is in {output}.")
     opt.answer({"output": str(output)}, as_json)
 

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["show_candidates", "show_checks", "show_data", "show_metrics"]
+__all__ = ["show_candidates", "show_checks", "show_data", "show_metrics", "show_seen"]
 
 
 def show_data(data: dict[str, Any], console: Console) -> None:
@@ -70,6 +70,15 @@ def show_metrics(evaluation: dict[str, Any], console: Console) -> None:
         else:
             table.add_row(name, f"{found['value']:.4f}", _ends(found), found["note"])
     console.print(table)
+
+
+def show_seen(share: float, console: Console) -> None:
+    """Warn of bags that are no test of the model."""
+    if share:
+        console.print(
+            f"! {100 * share:.3g} % of these bags trained or chose the model, by their ids, sizes "
+            "and proportions: it may do worse on others."
+        )
 
 
 def _ends(found: dict[str, Any]) -> str:

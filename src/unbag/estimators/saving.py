@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 
 from unbag.errors import UnbagError
 from unbag.rules import Rule
@@ -62,7 +62,7 @@ def write_folder(
     folder.mkdir(parents=True, exist_ok=True)
     contiguous = {name: np.ascontiguousarray(value) for name, value in tensors.items()}
     temporary = folder / f"{_TENSORS}.part"
-    save_file(contiguous, temporary)
+    temporary.write_bytes(save(contiguous))  # `save_file` lets nobody else read it
     temporary.replace(folder / _TENSORS)
     text = json.dumps({"format": FORMAT} | description, indent=2, sort_keys=True)
     temporary = folder / f"{_DESCRIPTION}.part"

@@ -209,7 +209,7 @@ def _candidates(
 def _boosted(
     name: str, data: BagsInMemory | BagsOnDisk, choosing: Bags, options: FitOptions
 ) -> CandidateModel:
-    n_trees = options.trees_on(data.index.n_rows)
+    n_trees = options.trees_on(data.index.n_rows, name)
     clf = _boosting(name, data, ["training"], n_trees, options, choosing)
     risks = _risks(clf.predict_proba(choosing.X), choosing)
     return CandidateModel(name, *risks, clf.n_trees_, {"held_out_risk": clf.held_out_risk_})

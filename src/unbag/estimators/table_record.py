@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unbag.estimators.seen import marks_of
 from unbag.estimators.table_fit import CandidateModel, TableFit, fit_table
 from unbag.estimators.table_model import TableModel
 from unbag.estimators.table_options import FitOptions
@@ -68,6 +69,7 @@ def fit_record(
             "made": datetime.now(UTC).isoformat(timespec="seconds"),
             "versions": _versions(),
             "data": data_record(table),
+            "seen": marks_of(table.index, fit.split.of(["training", "choosing"])),
             "settings": {
                 "models": list(options.models),
                 "epochs": options.epochs_on(table.index.n_rows),

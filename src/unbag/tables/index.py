@@ -23,6 +23,7 @@ from unbag.tables.sources import Chunk, TableSource
 __all__ = ["BagIndex", "BagTally", "bag_ids"]
 
 Array = NDArray[Any]
+Finder = Callable[[Any, str], str]  # where a bag has a value: bag and column in, place out
 
 
 def bag_ids(chunk: Chunk, column: str, *, text: bool = False) -> pa.Array:
@@ -131,10 +132,9 @@ class BagTally:
 
     def index(self, source: TableSource) -> BagIndex:
         """All bags seen; `source` is where an error looks for the row."""
-        groups = self.groups()
-        find = self._finder(source)
+        groups, find = self.groups(), self._finder(source)
         if self.bag_table:
-            groups = self._joined(groups, find)
+            groups, find = self._joined(groups, find), self._finder(self.bag_table)
         return _checked_index(groups, self.roles, self.text, find)
 
     def groups(self) -> _Groups:
@@ -160,7 +160,7 @@ class BagTally:
                 raise TableError(f"{place}: the value is missing. Drop the rows of such bags.")
         return values
 
-    def _joined(self, groups: _Groups, find: Callable[[Any], str]) -> _Groups:
+    def _joined(self, groups: _Groups, find: Finder) -> _Groups:
         """Sizes by the instances, all else by the bag table, in its order."""
         assert self.bag_table is not None and self.codes is not None
         tally = BagTally(self.roles, text=self.text)
@@ -172,23 +172,32 @@ class BagTally:
                 f"Column {self.roles.bag!r} holds {self.kind} in the one table and "
                 f"{tally.kind} in the other."
             )
-        find_bag = tally._finder(self.bag_table)
-        _refuse(bags.sizes > 1, bags.ids, find_bag, "the bag comes more than once in the bag table")
+        find_bag, column = self._finder(self.bag_table), self.roles.bag
+        twice = "the bag comes more than once in the bag table"
+        _refuse(bags.sizes > 1, bags.ids, find_bag, column, twice)
         absent = tally._book(groups.ids).find(groups.ids) < 0
-        _refuse(absent, groups.ids, find, "the bag is not in the bag table")
+        _refuse(absent, groups.ids, find, column, "the bag is not in the bag table")
         where = self.codes.find(bags.ids)
-        _refuse(where < 0, bags.ids, find_bag, "the bag has no instances")
+        _refuse(where < 0, bags.ids, find_bag, column, "the bag has no instances")
         return replace(bags, sizes=groups.sizes[where])
 
-    def _finder(self, source: TableSource) -> Callable[[Any], str]:
-        def find(bag: Any) -> str:
-            """First row of a bag."""
-            for chunk in source.chunks([self.roles.bag]):
-                same = pc.equal(bag_ids(chunk, self.roles.bag, text=self.text), bag)
+    def _finder(self, source: TableSource) -> Finder:
+        own = self.roles.bag
+
+        def find(bag: Any, column: str) -> str:
+            """The row in which a bag's value is another than before, or else the bag's first."""
+            first: tuple[str, float] | None = None
+            for chunk in source.chunks(list(dict.fromkeys([own, column]))):
+                same = pc.equal(bag_ids(chunk, own, text=self.text), bag)
                 rows = np.flatnonzero(same.to_numpy(zero_copy_only=False))
-                if len(rows):
-                    return chunk.at(rows[0], self.roles.bag)
-            return f"bag {bag!r}"
+                if not len(rows):
+                    continue
+                values = np.zeros(len(rows)) if column == own else as_numbers(chunk, column)[rows]
+                first = first or (chunk.at(rows[0], column), values[0])
+                others = rows[_differ(first[1], values)]
+                if len(others):
+                    return chunk.at(others[0], column)
+            return first[0] if first else f"bag {bag!r}"
 
         return find
 
@@ -203,38 +212,41 @@ class _Groups:
     high: dict[str, Array]
 
 
-def _refuse(bad: Array, ids: pa.Array, find: Callable[[Any], str], reason: str) -> None:
+def _differ(one: Array | float, other: Array) -> Array:
+    return np.abs(one - other) > 1e-9
+
+
+def _refuse(
+    bad: Array, ids: pa.Array, find: Finder, column: str, reason: str, advice: str = ""
+) -> None:
     if bad.any():
         bag = ids[int(np.flatnonzero(bad)[0])].as_py()
         more = f" ({int(bad.sum())} such bags)" if bad.sum() > 1 else ""
-        raise TableError(f"{find(bag)}, bag {bag!r}: {reason}{more}.")
+        raise TableError(f"{find(bag, column)}, bag {bag!r}: {reason}{more}.{advice}")
 
 
-def _checked_index(
-    groups: _Groups, roles: Roles, text: bool, find: Callable[[Any], str]
-) -> BagIndex:
+def _checked_index(groups: _Groups, roles: Roles, text: bool, find: Finder) -> BagIndex:
     ids, sizes, values = groups.ids, groups.sizes, groups.low
     for name, low in values.items():
-        reason = f"{name!r} is not the same in all rows of the bag"
-        _refuse(groups.high[name] - low > 1e-9, ids, find, reason)
+        reason = f"{name!r} is not the same as in the bag's first row"
+        _refuse(_differ(groups.high[name], low), ids, find, name, reason)
     if roles.size is not None:
-        wrong = values[roles.size] != sizes
-        _refuse(wrong, ids, find, f"{roles.size!r} is not the number of rows the bag has")
+        reason = f"{roles.size!r} is not the number of rows the bag has"
+        _refuse(values[roles.size] != sizes, ids, find, roles.size, reason)
+    noise = None if roles.noise is None else values[roles.noise]
+    if roles.noise is None:
+        counted = bool(roles.counts)
+        for name in roles.targets:
+            _check_target(values[name], ids, sizes, find, name, counted=counted)
+    else:
+        reason = f"{roles.noise!r} must not be negative"
+        _refuse(values[roles.noise] < 0, ids, find, roles.noise, reason)
     targets = np.stack([values[name] for name in roles.targets], axis=1)
     if roles.counts:
-        if roles.noise is None:
-            broken = np.abs(targets - np.round(targets)).max(axis=1) > 0
-            _refuse(broken, ids, find, "a count must be a whole number")
         targets = targets / sizes[:, None]
-    noise = None if roles.noise is None else values[roles.noise]
-    if noise is None:
-        outside = np.abs(targets - 0.5).max(axis=1) > 0.5
-        names = " and ".join(map(repr, roles.targets))
-        _refuse(outside, ids, find, f"{names} must lie between 0 and {_limit(roles)}")
-    else:
-        _refuse(np.asarray(noise < 0), ids, find, f"{roles.noise!r} must not be negative")
     if len(ids) < 2:
-        raise TableError(f"{find(ids[0].as_py())}: all rows are of one bag; two are needed.")
+        place = find(ids[0].as_py(), roles.bag)
+        raise TableError(f"{place}: all rows are of one bag; two are needed.")
     order = pc.array_sort_indices(ids).to_numpy()
     proportions = targets[order, 0] if len(roles.targets) == 1 else targets[order]
     sizes, noise = sizes[order], None if noise is None else noise[order]
@@ -242,5 +254,16 @@ def _checked_index(
     return BagIndex(ids.take(pa.array(order)), sizes, proportions, noise, text, task)
 
 
-def _limit(roles: Roles) -> str:
-    return "the number of rows of the bag" if roles.counts else "1 (divide percentages by 100)"
+def _check_target(
+    values: Array, ids: pa.Array, sizes: Array, find: Finder, name: str, *, counted: bool
+) -> None:
+    """Refuse what no bag without noise can have."""
+    advice = " If noise was added on purpose, name its variance with --noise (`noise` in Python)."
+    most, limit = (sizes, "the number of rows of the bag") if counted else (1, "1")
+    if counted:
+        broken = values != np.round(values)
+        _refuse(broken, ids, find, name, f"{name!r} must be a whole number", advice)
+    else:
+        advice = f" Divide percentages by 100.{advice}"
+    outside = (values < 0) | (values > most)
+    _refuse(outside, ids, find, name, f"{name!r} must lie between 0 and {limit}", advice)

@@ -147,5 +147,6 @@ def _matching(chunk: Chunk, column: str, kind: str) -> pa.Array:
     if not pc.all(good).as_py() and len(good):
         position = int(np.flatnonzero(~good.to_numpy(zero_copy_only=False))[0])
         value = text[position].as_py()
-        raise TableError(f"{chunk.at(position, column)}: {value[:60]!r} is no {kind}.")
+        hint = " Write percentages as fractions, 0.5 for 50%." if value.endswith("%") else ""
+        raise TableError(f"{chunk.at(position, column)}: {value[:60]!r} is no {kind}.{hint}")
     return text

@@ -175,12 +175,21 @@ def _format_of(path: Path) -> str:
 def _names_of(path: Path) -> list[str]:
     with _named(path):
         if _format_of(path) == "csv":
+            _check_separator(path)
             with pacsv.open_csv(path, read_options=_csv_options(block_size=1 << 16)) as reader:
                 names = list(reader.schema.names)
         else:
             names = list(pq.read_schema(path).names)
     _check_names(names, str(path))
     return names
+
+
+def _check_separator(path: Path) -> None:
+    with path.open(encoding="utf-8", errors="replace") as file:
+        header = file.readline(1 << 16)
+    for mark in ";\t|" if "," not in header else "":
+        if mark in header:
+            raise TableError(f"{path}, row 1: columns are separated by {mark!r}. Use commas.")
 
 
 def _check_names(names: list[str], place: str) -> None:

@@ -1,8 +1,8 @@
-"""Write a table chunk by chunk; until it is complete its name does not exist."""
+"""Write a table chunk by chunk, or a page; until it is complete its name does not exist."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 
 from unbag.errors import TableError
 from unbag.tables.parsing import is_text
-from unbag.tables.sources import SUFFIXES
+from unbag.tables.sources import SUFFIXES, TableSource
 
-__all__ = ["TableWriter", "write_table", "write_text"]
+__all__ = ["TableWriter", "write_page", "write_table"]
 
 
 class TableWriter:
@@ -46,10 +46,20 @@ def _parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
 
 
 @contextmanager
-def write_table(path: str | Path) -> Iterator[TableWriter]:
+def write_table(
+    path: str | Path, *, overwrite: bool = False, source: TableSource | None = None
+) -> Iterator[TableWriter]:
     """Open a file for writing under a temporary name, and give it its own at the end.
 
     After an error nothing is left, and a file that was there before is untouched.
+
+    Parameters
+    ----------
+    path : path
+    overwrite : bool
+        Whether a file already there may be replaced.
+    source : TableSource, optional
+        Table that is read meanwhile; its files are never replaced.
 
     Examples
     --------
@@ -61,9 +71,9 @@ def write_table(path: str | Path) -> Iterator[TableWriter]:
     '"x"\\n1\\n2\\n'
     """
     path = Path(path)
-    if path.suffix not in SUFFIXES:
-        raise TableError(f"{path}: the output must end in {', '.join(SUFFIXES)}.")
-    part = _part(path)
+    if any(path.exists() and path.samefile(read) for read in getattr(source, "paths", ())):
+        raise TableError(f"{path} is a file of the table itself; choose another name.")
+    part = _part(path, SUFFIXES, overwrite=overwrite)
     writer = TableWriter(part, SUFFIXES[path.suffix])
     try:
         yield writer
@@ -76,9 +86,9 @@ def write_table(path: str | Path) -> Iterator[TableWriter]:
         part.unlink(missing_ok=True)
 
 
-def write_text(path: str | Path, text: str) -> None:
-    """Write a text file, all of it or nothing."""
-    part = _part(Path(path))
+def write_page(path: str | Path, text: str, *, overwrite: bool = False) -> None:
+    """Write an HTML page, all of it or nothing."""
+    part = _part(Path(path), (".html",), overwrite=overwrite)
     try:
         part.write_text(text, encoding="utf-8")
         part.replace(path)
@@ -86,9 +96,14 @@ def write_text(path: str | Path, text: str) -> None:
         part.unlink(missing_ok=True)
 
 
-def _part(path: Path) -> Path:
+def _part(path: Path, endings: Collection[str], *, overwrite: bool) -> Path:
+    """Temporary name of an output that may be written."""
     if not path.parent.is_dir():
         raise TableError(f"{path}: there is no folder {path.parent}.")
     if path.is_dir():
         raise TableError(f"{path} is a folder; name a file.")
+    if path.suffix not in endings:
+        raise TableError(f"{path}: the output must end in {', '.join(endings)}.")
+    if path.exists() and not overwrite:
+        raise TableError(f"{path} exists already. Pass --overwrite to replace it.")
     return path.with_name(f".{path.name}.part")

@@ -40,7 +40,8 @@ def require_whole(name: str, value: float, *, least: int = 1) -> None:
 def require_class(n_hypotheses: int | None, vc_dimension: int | None) -> None:
     """Require exactly one description of the class: its size or its VC dimension."""
     given = (n_hypotheses is not None) + (vc_dimension is not None)
-    require(given == 1, "Say how rich the class is: `n_hypotheses` or `vc_dimension`, not both.")
+    require(given > 0, "Give `n_hypotheses` or `vc_dimension`: how rich the class is.")
+    require(given < 2, "Give `n_hypotheses` or `vc_dimension`, not both.")
     if n_hypotheses is not None:
         require_whole("n_hypotheses", n_hypotheses)
     if vc_dimension is not None:
