@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from unbag.bags import Bags
@@ -53,7 +53,8 @@ class Checkpoints:
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir()
         tensors = {n: t.detach().cpu().contiguous() for n, t in state_of(stack).items()}
-        save_file(tensors, temporary / "state.safetensors")
+        # `save_file` would let nobody else read it.
+        (temporary / "state.safetensors").write_bytes(save(tensors))
         text = json.dumps(self.about | {"epoch": epoch}, indent=2, sort_keys=True)
         (temporary / "state.json").write_text(text + "\n", encoding="utf-8")
         temporary.rename(self.folder / f"epoch-{epoch:06d}")

@@ -105,8 +105,8 @@ class BagClassifier(TellsItsRisk, BagEstimator):
     error is estimated on those set aside; they join the others, and the net is trained on all bags
     for half as many epochs again. So no bag is lost, and a fit takes 1.3 to 1.5 times as long. If
     fewer than 10 bags would be set aside, four nets leave out a quarter of them each, which takes
-    3.5 times as long; below 10 bags nothing is estimated. `risk_` is the error of the nets before
-    the last step, which on average is that of the final net or a little more:
+    3.2 to 3.4 times as long; below 10 bags nothing is estimated. `risk_` is the error of the nets
+    before the last step, which on average is that of the final net or a little more:
     ``benchmarks/fit_risk.py`` measures how much.
 
     References

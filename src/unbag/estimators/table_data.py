@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,25 +69,6 @@ def _limited(positions: Array, index: BagIndex, max_rows: int | None) -> Array:
     fits = np.cumsum(index.sizes[positions]) <= max_rows
     fits[:2] = True
     return positions[fits]
-
-
-class TrainingBags(Protocol):
-    """What fitting a table needs of its bags."""
-
-    def held_out(self, name: str) -> Bags:
-        """Bags of a group, in memory."""
-
-    def ridge(self, groups: Sequence[str]) -> BagRidgeClassifier:
-        """Closed form on these groups."""
-
-    def nets(
-        self,
-        trials: Sequence[Trial],
-        groups: Sequence[str],
-        monitors: Sequence[Monitor],
-        settings: Settings,
-    ) -> list[TrialResult]:
-        """Nets trained on these groups."""
 
 
 class BagsInMemory:
@@ -176,6 +157,10 @@ class BagsOnDisk:
     def close(self) -> None:
         """Remove the files."""
         self.parts.close()
+
+
+TrainingBags: TypeAlias = BagsInMemory | BagsOnDisk
+"""What fitting a table needs of its bags: held-out ones, and models trained on groups."""
 
 
 def _joined(parts: Sequence[Bags]) -> Bags:

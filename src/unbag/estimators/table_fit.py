@@ -16,6 +16,7 @@ from unbag.estimators.table_data import (
     BagsInMemory,
     BagsOnDisk,
     Split,
+    TrainingBags,
     net_of,
     some_bags,
     split_index,
@@ -158,7 +159,7 @@ def _possible(options: FitOptions, *, streamed: bool, say: Callable[[str], None]
 
 
 def _fitted(
-    data: BagsInMemory | BagsOnDisk,
+    data: TrainingBags,
     table: BagTable,
     split: Split,
     options: FitOptions,
@@ -179,7 +180,7 @@ def _fitted(
     return TableFit(classifier, checks, candidates, evaluation, split, isinstance(data, BagsOnDisk))
 
 
-def _checked_bags(data: BagsInMemory | BagsOnDisk, judging: Bags, max_rows: int = 200_000) -> Bags:
+def _checked_bags(data: TrainingBags, judging: Bags, max_rows: int = 200_000) -> Bags:
     """Bags that are asked whether they are random: all, or as many as can be asked quickly."""
     if isinstance(data, BagsOnDisk):
         return judging
@@ -187,7 +188,7 @@ def _checked_bags(data: BagsInMemory | BagsOnDisk, judging: Bags, max_rows: int 
 
 
 def _candidates(
-    data: BagsInMemory | BagsOnDisk,
+    data: TrainingBags,
     choosing: Bags,
     options: FitOptions,
 ) -> list[CandidateModel]:
@@ -206,9 +207,7 @@ def _candidates(
     return sorted(found, key=lambda candidate: candidate.risk.value)
 
 
-def _boosted(
-    name: str, data: BagsInMemory | BagsOnDisk, choosing: Bags, options: FitOptions
-) -> CandidateModel:
+def _boosted(name: str, data: TrainingBags, choosing: Bags, options: FitOptions) -> CandidateModel:
     n_trees = options.trees_on(data.index.n_rows, name)
     clf = _boosting(name, data, ["training"], n_trees, options, choosing)
     risks = _risks(clf.predict_proba(choosing.X), choosing)
@@ -217,7 +216,7 @@ def _boosted(
 
 def _boosting(
     name: str,
-    data: BagsInMemory | BagsOnDisk,
+    data: TrainingBags,
     groups: Sequence[str],
     n_trees: int,
     options: FitOptions,
@@ -248,7 +247,7 @@ def _risks(scores: Array, bags: Bags) -> tuple[RiskEstimate, RiskEstimate]:
 
 
 def _refitted(
-    best: CandidateModel, data: BagsInMemory | BagsOnDisk, table: BagTable, options: FitOptions
+    best: CandidateModel, data: TrainingBags, table: BagTable, options: FitOptions
 ) -> Any:
     groups = ["training", "choosing"]
     if best.name == RIDGE:
