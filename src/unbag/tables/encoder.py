@@ -135,7 +135,7 @@ class Column:
             low, high = feature.min(), feature.max()
         if max(-low, high) > FARTHEST:
             refuse_beyond(raw, chunk, self.name)
-            place = chunk.at(np.argmax(np.abs(feature) > FARTHEST), self.name)
+            place = chunk.at(int(np.argmax(np.abs(feature) > FARTHEST)), self.name)
             raise TableError(f"{place}: the value is too far from those the model has seen.")
 
     def _date_parts(self) -> list[str]:
