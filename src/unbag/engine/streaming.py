@@ -24,7 +24,6 @@ from unbag.engine.trial import Trial, TrialResult
 from unbag.models import ModelBuilder, Moments, Standardize, get_model, join_moments
 from unbag.randomness import derive_seed, numpy_generator
 from unbag.tables.parts import BagParts
-from unbag.tables.scan import make_bags_of
 from unbag.tables.sources import ahead
 
 __all__ = ["train_stream"]
@@ -155,11 +154,10 @@ class _Stream:
     def _large_step(self, part: int) -> None:
         """One exact step on bags of any size: logits first, then their gradient, chunk by chunk."""
         logits, codes = self._all_logits(part)
-        order = np.argsort(codes, kind="stable")
-        bags = _bags_without_features(self.parts, codes[order])
+        bags = self.parts.bags_of(part, np.empty((len(codes), 0)), codes)
         given = logits.requires_grad_()
         batch = self._batch(bags, np.arange(bags.n_bags))
-        losses = self.step.losses(given[:, torch.from_numpy(order)], batch)
+        losses = self.step.losses(given[:, torch.from_numpy(bags.rows)], batch)
         (slope,) = torch.autograd.grad(losses.sum(), given)
         totals = [torch.zeros_like(p) for p in self.learner.parameters]
         start = 0
@@ -184,10 +182,6 @@ class _Stream:
 
     def _inputs(self, X: np.ndarray) -> Tensor:
         return torch.from_numpy(X).expand(self.n_trials, *X.shape)
-
-
-def _bags_without_features(parts: BagParts, codes: np.ndarray) -> Bags:
-    return make_bags_of(np.empty((len(codes), 0)), codes, parts.index)
 
 
 def _standardise(models: Sequence[torch.nn.Module], parts: BagParts, numbers: list[int]) -> None:
