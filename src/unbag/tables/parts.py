@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from unbag.bags import Bags
+from unbag.models import Moments, join_moments
 from unbag.randomness import numpy_generator
 from unbag.tables.codes import grouped
 from unbag.tables.index import BagIndex
+from unbag.tables.moments import moments_of_rows
 from unbag.tables.rowfiles import RowFiles, Scratch
 from unbag.tables.scan import BagTable, make_bags_of
 
@@ -103,6 +105,7 @@ class BagParts:
         for name, positions in groups.items():
             self._add_group(name, positions, seed)
         self._place_bags()
+        self._moments: dict[str, Moments] = {}
         sizes = [self.index.sizes[positions].sum() for positions in self._positions]
         self._files = RowFiles(np.array(sizes, dtype=np.int64), self.n_features, folder)
         try:
@@ -149,10 +152,23 @@ class BagParts:
     def _sorted(self, X: Array, codes: Array, out: Array) -> Iterator[tuple[int, Array, Array]]:
         order, ends = grouped(self.part_of[codes] + 1, self.n_parts + 1)
         np.take(X, order, axis=0, out=out, mode="clip")
+        self._add_moments(out, ends[1:])
         codes = codes.take(order)
         for part, (start, stop) in enumerate(pairwise(ends[1:])):  # those before are of no part
             if start < stop:
                 yield part, out[start:stop], codes[start:stop]
+
+    def _add_moments(self, X: Array, ends: Array) -> None:
+        """Keep the moments of each group's rows, which lie in the order of parts."""
+        for name, parts in self.parts.items():
+            rows = X[ends[parts[0]] : ends[parts[-1] + 1]] if parts else X[:0]
+            if len(rows):
+                known = [self._moments[name]] if name in self._moments else []
+                self._moments[name] = join_moments([*known, moments_of_rows(rows)])
+
+    def moments(self, groups: Sequence[str]) -> Moments:
+        """Moments of the features of all rows of these groups."""
+        return join_moments(self._moments[name] for name in groups if name in self._moments)
 
     def bags(self, part: int) -> Bags:
         """Whole bags of a part, in memory."""

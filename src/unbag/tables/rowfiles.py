@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
@@ -55,6 +57,8 @@ class RowFiles:
         """
         places = self.starts.copy()
         with self._features.open("wb") as features, self._codes.open("wb") as codes:
+            _reserve(features.fileno(), 4 * self.n_features * int(self.stops[-1]))
+            _reserve(codes.fileno(), 4 * int(self.stops[-1]))
             for part, X, some in chain.from_iterable(ahead(chunks)):
                 features.seek(4 * self.n_features * places[part])
                 features.write(X.data)
@@ -76,6 +80,13 @@ class RowFiles:
     def close(self) -> None:
         """Remove the files."""
         self._folder.cleanup()
+
+
+def _reserve(file: int, n_bytes: int) -> None:
+    """Claim the place of a file on disk, where the system can: then writing takes less time."""
+    if n_bytes and hasattr(os, "posix_fallocate"):
+        with suppress(OSError):
+            os.posix_fallocate(file, 0, n_bytes)
 
 
 class Scratch:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import glob
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -18,11 +19,20 @@ import pyarrow.parquet as pq
 
 from unbag.errors import TableError
 
-__all__ = ["Chunk", "TableFiles", "TableInMemory", "TableSource", "ahead", "open_table"]
+__all__ = [
+    "Chunk",
+    "TableFiles",
+    "TableInMemory",
+    "TableSource",
+    "ahead",
+    "made_ahead",
+    "open_table",
+]
 
 SUFFIXES = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 EXAMPLES = Path(__file__).parents[1] / "datasets" / "examples"
 CHUNK_ROWS = 262_144
+Given = TypeVar("Given")
 Item = TypeVar("Item")
 
 
@@ -245,6 +255,25 @@ def ahead(items: Iterator[Item]) -> Iterator[Item]:
         while (item := coming.result()) is not None:
             coming = thread.submit(next, items, None)
             yield item
+
+
+def made_ahead(
+    make: Callable[[Given], Item], items: Iterable[Given], *, n_threads: int = 2
+) -> Iterator[Item]:
+    """Make something of every item, in threads, of which each is one item ahead.
+
+    Examples
+    --------
+    >>> list(made_ahead(str.upper, "abc"))
+    ['A', 'B', 'C']
+    """
+    items = iter(items)
+    with ThreadPoolExecutor(n_threads) as threads:
+        coming = deque(threads.submit(make, item) for item in islice(items, n_threads))
+        while coming:
+            made = coming.popleft().result()
+            coming.extend(threads.submit(make, item) for item in islice(items, 1))
+            yield made
 
 
 @contextmanager
