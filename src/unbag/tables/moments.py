@@ -14,7 +14,7 @@ __all__ = ["moments_of_rows"]
 
 Array = NDArray[Any]
 LANES = 64  # rows side by side: numpy adds up few long rows faster than many short ones
-STACKS = 128  # of them at a time, which stay in the cache
+STACKS = 512  # of them at a time, which stay in the cache
 
 
 def moments_of_rows(X: Array) -> Moments:

@@ -21,6 +21,7 @@ from unbag.tables.index import BagIndex
 from unbag.tables.moments import moments_of_rows
 from unbag.tables.rowfiles import RowFiles, Scratch
 from unbag.tables.scan import BagTable, make_bags_of
+from unbag.tables.sources import Chunk, made_ahead
 
 __all__ = ["BagParts", "bag_sums", "plan_parts"]
 
@@ -138,33 +139,36 @@ class BagParts:
 
     def _dealt(self) -> Iterator[list[tuple[int, Array, Array]]]:
         """Features and bags of the rows of each part, chunk by chunk of the table."""
-        rows = Scratch()
-        in_turn = cycle([Scratch(), Scratch()])  # one is written while the other is filled
+        memory = cycle([(Scratch(), Scratch()) for _ in range(3)])  # two are filled, one is written
         chunks = self.table.source.chunks(self.table.columns)
-        for chunk, scratch in zip(chunks, in_turn, strict=False):
-            shape = chunk.batch.num_rows, self.n_features
-            columns, X = scratch.array(*shape, order="F"), rows.array(*shape)
-            self.table.encoder.encode_into(columns, chunk)
-            np.copyto(X, columns)
-            codes = self.index.codes(chunk, self.table.roles.bag)
-            yield list(self._sorted(X, codes, scratch.array(*shape)))
+        for X, codes, ends, moments in made_ahead(self._sorted, zip(chunks, memory, strict=False)):
+            for name, found in moments.items():
+                known = [self._moments[name]] if name in self._moments else []
+                self._moments[name] = join_moments([*known, found])
+            pieces = enumerate(pairwise(ends))
+            yield [(part, X[a:b], codes[a:b]) for part, (a, b) in pieces if a < b]
 
-    def _sorted(self, X: Array, codes: Array, out: Array) -> Iterator[tuple[int, Array, Array]]:
+    def _sorted(
+        self, given: tuple[Chunk, tuple[Scratch, Scratch]]
+    ) -> tuple[Array, Array, Array, dict[str, Moments]]:
+        """Features and bags of a chunk in the order of parts, their ends, and groups' moments."""
+        chunk, (first, second) = given
+        shape = chunk.batch.num_rows, self.n_features
+        columns, rows = first.array(*shape, order="F"), second.array(*shape)
+        self.table.encoder.encode_into(columns, chunk)
+        np.copyto(rows, columns)
+        codes = self.index.codes(chunk, self.table.roles.bag)
         order, ends = grouped(self.part_of[codes] + 1, self.n_parts + 1)
-        np.take(X, order, axis=0, out=out, mode="clip")
-        self._add_moments(out, ends[1:])
-        codes = codes.take(order)
-        for part, (start, stop) in enumerate(pairwise(ends[1:])):  # those before are of no part
-            if start < stop:
-                yield part, out[start:stop], codes[start:stop]
+        X = first.array(*shape)
+        np.take(rows, order, axis=0, out=X, mode="clip")
+        ends = ends[1:]  # those before are of no part
+        return X, codes.take(order), ends, dict(self._moments_of_groups(X, ends))
 
-    def _add_moments(self, X: Array, ends: Array) -> None:
-        """Keep the moments of each group's rows, which lie in the order of parts."""
+    def _moments_of_groups(self, X: Array, ends: Array) -> Iterator[tuple[str, Moments]]:
         for name, parts in self.parts.items():
             rows = X[ends[parts[0]] : ends[parts[-1] + 1]] if parts else X[:0]
             if len(rows):
-                known = [self._moments[name]] if name in self._moments else []
-                self._moments[name] = join_moments([*known, moments_of_rows(rows)])
+                yield name, moments_of_rows(rows)
 
     def moments(self, groups: Sequence[str]) -> Moments:
         """Moments of the features of all rows of these groups."""

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag.errors import TableError
-from unbag.tables.sources import ahead
 
 __all__ = ["RowFiles", "Scratch"]
 
@@ -51,15 +50,12 @@ class RowFiles:
         self._features, self._codes = (Path(self._folder.name) / n for n in ("features", "codes"))
 
     def fill(self, chunks: Iterator[Sequence[tuple[int, Array, Array]]]) -> None:
-        """Write all rows, given as some of a part, with features and codes, at a time.
-
-        While a chunk of them is written the next one is made, in a thread.
-        """
+        """Write all rows, given as some of a part, with features and codes, at a time."""
         places = self.starts.copy()
         with self._features.open("wb") as features, self._codes.open("wb") as codes:
             _reserve(features.fileno(), 4 * self.n_features * int(self.stops[-1]))
             _reserve(codes.fileno(), 4 * int(self.stops[-1]))
-            for part, X, some in chain.from_iterable(ahead(chunks)):
+            for part, X, some in chain.from_iterable(chunks):
                 features.seek(4 * self.n_features * places[part])
                 features.write(X.data)
                 codes.seek(4 * places[part])

@@ -243,7 +243,7 @@ def _read_parquet(path: Path, names: list[str], columns: list[str], rows: int) -
 
 
 def ahead(items: Iterator[Item]) -> Iterator[Item]:
-    """Make the next item, in a thread, while the last one is worked on.
+    """Make the next two items, in a thread, while the last one is worked on.
 
     Examples
     --------
@@ -251,9 +251,9 @@ def ahead(items: Iterator[Item]) -> Iterator[Item]:
     ['a', 'b', 'c']
     """
     with ThreadPoolExecutor(max_workers=1) as thread:
-        coming = thread.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = thread.submit(next, items, None)
+        coming = deque(thread.submit(next, items, None) for _ in range(2))
+        while (item := coming.popleft().result()) is not None:
+            coming.append(thread.submit(next, items, None))
             yield item
 
 
