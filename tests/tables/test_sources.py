@@ -9,7 +9,6 @@ import pytest
 
 from unbag.errors import TableError
 from unbag.tables import open_table
-from unbag.tables.sources import made_ahead
 
 TABLE = pa.table({"g": ["a", "b", "a"], "x": [1.5, 2.5, None]})
 
@@ -91,25 +90,3 @@ def test_a_broken_file_is_named(tmp_path, name, content, message):
 def test_what_is_not_there_is_refused(source):
     with pytest.raises(TableError):
         open_table(source)
-
-
-@pytest.mark.parametrize("n_threads", [1, 2, 5])
-def test_what_is_made_ahead_comes_in_order_and_no_more_of_it_than_threads(n_threads):
-    asked = []
-
-    def items():
-        for item in range(20):
-            asked.append(item)
-            yield item
-
-    for place, made in enumerate(made_ahead(str, items(), n_threads=n_threads)):
-        assert made == str(place)
-        assert len(asked) <= place + 1 + n_threads
-    assert place == 19
-
-
-def test_what_fails_ahead_fails_where_it_is_wanted():
-    made = made_ahead(int, ["1", "2", "x", "4"])
-    assert [next(made), next(made)] == [1, 2]
-    with pytest.raises(ValueError, match="invalid literal"):
-        next(made)

@@ -22,7 +22,7 @@ from unbag.engine.trial import Trial, TrialResult
 from unbag.models import ModelBuilder, Moments, Standardize, get_model
 from unbag.randomness import derive_seed, numpy_generator
 from unbag.tables.parts import BagParts
-from unbag.tables.sources import made_ahead
+from unbag.tables.threads import made_ahead
 
 __all__ = ["train_stream"]
 

@@ -17,6 +17,7 @@ from unbag.tables.columns import READERS, ColumnScan
 from unbag.tables.parsing import as_text, refuse_beyond
 from unbag.tables.roles import require
 from unbag.tables.sources import Chunk, open_table
+from unbag.tables.threads import show
 
 __all__ = ["Column", "TableEncoder"]
 
@@ -223,9 +224,7 @@ class TableEncoder:
         source = open_table(table)
         names = list(columns or source.names)
         scans = [ColumnScan(name, name in set(categories), name in set(numbers)) for name in names]
-        for chunk in source.chunks(names):
-            for scan in scans:
-                scan.add(chunk)
+        show(source.chunks(names), scans)
         return cls.of(scans, max_categories=max_categories, n_buckets=n_buckets)
 
     @classmethod

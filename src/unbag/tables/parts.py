@@ -21,7 +21,8 @@ from unbag.tables.index import BagIndex
 from unbag.tables.moments import moments_of_rows
 from unbag.tables.rowfiles import RowFiles, Scratch
 from unbag.tables.scan import BagTable, make_bags_of
-from unbag.tables.sources import Chunk, made_ahead
+from unbag.tables.sources import Chunk
+from unbag.tables.threads import made_ahead
 
 __all__ = ["BagParts", "bag_sums", "plan_parts"]
 

@@ -17,6 +17,7 @@ from unbag.tables.encoder import MAX_CATEGORIES, N_BUCKETS, TableEncoder
 from unbag.tables.index import BagIndex, BagTally
 from unbag.tables.roles import Roles, require
 from unbag.tables.sources import TableFiles, TableSource, open_table
+from unbag.tables.threads import show
 
 __all__ = ["BagTable", "make_bags_of", "read_bags", "scan_table"]
 
@@ -89,11 +90,10 @@ def scan_table(
     tally = BagTally(roles, bags, text=_compare_as_text(source, bags))
     scans = [ColumnScan(name, name in roles.categories, name in roles.numbers) for name in names]
     own = [roles.bag] if bags else roles.of_bags
-    for chunk in source.chunks([*own, *(names if encoder is None else [])]):
-        tally.add(chunk)
-        if encoder is None:
-            for scan in scans:
-                scan.add(chunk)
+    if encoder is None:
+        show(source.chunks([*own, *names]), [tally, *scans])
+    else:
+        show(source.chunks(own), [tally])
     index = tally.index(source)
     if encoder is None:
         encoder = TableEncoder.of(scans, max_categories=max_categories, n_buckets=n_buckets)

@@ -4,36 +4,31 @@ from __future__ import annotations
 
 import glob
 import re
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from unbag.errors import TableError
+from unbag.tables.threads import ahead
 
 __all__ = [
     "Chunk",
     "TableFiles",
     "TableInMemory",
     "TableSource",
-    "ahead",
-    "made_ahead",
     "open_table",
 ]
 
 SUFFIXES = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 EXAMPLES = Path(__file__).parents[1] / "datasets" / "examples"
 CHUNK_ROWS = 262_144
-Given = TypeVar("Given")
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -240,40 +235,6 @@ def _read_parquet(path: Path, names: list[str], columns: list[str], rows: int) -
             for batch in batches:
                 yield Chunk(batch.select(columns), str(path), row)
                 row += batch.num_rows
-
-
-def ahead(items: Iterator[Item]) -> Iterator[Item]:
-    """Make the next two items, in a thread, while the last one is worked on.
-
-    Examples
-    --------
-    >>> list(ahead(iter("abc")))
-    ['a', 'b', 'c']
-    """
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        coming = deque(thread.submit(next, items, None) for _ in range(2))
-        while (item := coming.popleft().result()) is not None:
-            coming.append(thread.submit(next, items, None))
-            yield item
-
-
-def made_ahead(
-    make: Callable[[Given], Item], items: Iterable[Given], *, n_threads: int = 2
-) -> Iterator[Item]:
-    """Make something of every item, in threads, of which each is one item ahead.
-
-    Examples
-    --------
-    >>> list(made_ahead(str.upper, "abc"))
-    ['A', 'B', 'C']
-    """
-    items = iter(items)
-    with ThreadPoolExecutor(n_threads) as threads:
-        coming = deque(threads.submit(make, item) for item in islice(items, n_threads))
-        while coming:
-            made = coming.popleft().result()
-            coming.extend(threads.submit(make, item) for item in islice(items, 1))
-            yield made
 
 
 @contextmanager
