@@ -140,9 +140,11 @@ class BagParts:
 
     def _dealt(self) -> Iterator[list[tuple[int, Array, Array]]]:
         """Features and bags of the rows of each part, chunk by chunk of the table."""
-        memory = cycle([(Scratch(), Scratch()) for _ in range(3)])  # two are filled, one is written
-        chunks = self.table.source.chunks(self.table.columns)
-        for X, codes, ends, moments in made_ahead(self._sorted, zip(chunks, memory, strict=False)):
+        # Once a block this large was freed, glibc keeps the pages of smaller ones for the next chunk.
+        Scratch().array(7 << 20)
+        memory = cycle([(Scratch(), Scratch()) for _ in range(2)])  # one is filled, one is written
+        given = zip(self.table.source.chunks(self.table.columns), memory, strict=False)
+        for X, codes, ends, moments in made_ahead(self._sorted, given, n_threads=1):
             for name, found in moments.items():
                 known = [self._moments[name]] if name in self._moments else []
                 self._moments[name] = join_moments([*known, found])
