@@ -140,7 +140,7 @@ class BagParts:
 
     def _dealt(self) -> Iterator[list[tuple[int, Array, Array]]]:
         """Features and bags of the rows of each part, chunk by chunk of the table."""
-        # Once a block this large was freed, glibc keeps the pages of smaller ones for the next chunk.
+        # Once a block this large is freed, glibc keeps the pages of smaller ones for later chunks.
         Scratch().array(7 << 20)
         memory = cycle([(Scratch(), Scratch()) for _ in range(2)])  # one is filled, one is written
         given = zip(self.table.source.chunks(self.table.columns), memory, strict=False)
