@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unbag.tables.codes import IntegerCodes, RangeCodes, TextCodes, runs, stable_order
+from unbag.tables.codes import IntegerCodes, RangeCodes, TextCodes, grouped, runs
 
 INTEGERS = st.one_of(st.integers(-5, 5), st.integers(-(2**63), 2**63 - 1))
 
@@ -63,10 +63,12 @@ def test_the_comparison_sees_a_code_that_is_given_twice(monkeypatch):
     assert not same_as_a_dictionary(IntegerCodes(), [[3, 1], [1]], pa.int64())
 
 
-@pytest.mark.parametrize("largest", [3, 70_000, 2**31 - 1])
-def test_rows_are_ordered_as_by_a_stable_sort(rng, largest):
-    codes = rng.integers(0, largest, 2000)
-    np.testing.assert_array_equal(stable_order(codes), np.argsort(codes, kind="stable"))
+@pytest.mark.parametrize("n_groups", [1, 3, 300, 70_000])
+def test_rows_are_grouped_as_by_a_stable_sort(rng, n_groups):
+    groups = rng.integers(0, n_groups, 2000)
+    rows, ends = grouped(groups, n_groups)
+    np.testing.assert_array_equal(rows, np.argsort(groups, kind="stable"))
+    np.testing.assert_array_equal(np.diff(ends), np.bincount(groups, minlength=n_groups))
 
 
 @given(st.lists(st.integers(-3, 3)))

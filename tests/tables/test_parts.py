@@ -78,6 +78,17 @@ def test_the_closed_form_is_that_of_memory(table):
     np.testing.assert_allclose(streamed.coef_, BagRidgeClassifier().fit_bags(bags).coef_, rtol=1e-6)
 
 
+def test_moments_of_groups_are_those_of_their_bags_in_memory(table):
+    groups = {"one": np.arange(0, 12, 3), "other": np.array([1, 5]), "none": np.empty(0, dtype=int)}
+    with BagParts(table, groups, rows_per_part=30) as parts:
+        for names in (["one"], ["other"], ["one", "other"], ["one", "none"]):
+            X = read_bags(table, np.concatenate([groups[name] for name in names])).X
+            count, mean, spread = parts.moments(names)
+            assert count == len(X)
+            np.testing.assert_allclose(mean, X.mean(axis=0), atol=1e-6)
+            np.testing.assert_allclose(spread, len(X) * X.var(axis=0), rtol=1e-5)
+
+
 @pytest.mark.parametrize("name", [n for n, rule in RULES.items() if rule.differentiable])
 def test_a_step_on_bags_that_outgrow_memory_is_the_step_on_whole_bags(table, name, monkeypatch):
     """The same weights after one step, with rows read a few at a time and all at once."""

@@ -88,7 +88,7 @@ def scored_bags(table: BagTable, model: TableModel) -> tuple[np.ndarray, Bags]:
     """Scores of all rows, and the bags they are in; features are in memory chunk by chunk."""
     n_rows, start = table.index.n_rows, 0
     scores = np.empty((n_rows, len(model.outputs)))
-    codes = np.empty(n_rows, dtype=np.int64)
+    codes = np.empty(n_rows, dtype=np.int32)
     for chunk, part in model.predict_chunks(table.source, keep=[table.roles.bag]):
         stop = start + len(part)
         scores[start:stop] = part

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from collections.abc import Sequence
 from itertools import chain
 
 import numpy as np
@@ -21,11 +19,10 @@ from unbag.engine.record import Record
 from unbag.engine.settings import INSTANCES_PER_BATCH, Settings
 from unbag.engine.step import Step
 from unbag.engine.trial import Trial, TrialResult
-from unbag.models import ModelBuilder, Moments, Standardize, get_model, join_moments
+from unbag.models import ModelBuilder, Moments, Standardize, get_model
 from unbag.randomness import derive_seed, numpy_generator
 from unbag.tables.parts import BagParts
-from unbag.tables.scan import make_bags_of
-from unbag.tables.sources import ahead
+from unbag.tables.threads import made_ahead
 
 __all__ = ["train_stream"]
 
@@ -86,7 +83,7 @@ class _Stream:
     ) -> None:
         self.parts, self.seed, self.n_trials = parts, trials[0].seed, len(trials)
         self.numbers = list(chain.from_iterable(parts.parts[name] for name in groups))
-        self.learner = self._learner(trials, get_model(model))
+        self.learner = self._learner(trials, groups, get_model(model))
         rates = torch.tensor([trial.learning_rate for trial in trials])
         optimizer = StackedAdam(self.learner.parameters, rates, stacked=len(trials) > 1)
         prior = torch.tensor(np.stack([self._prior()] * len(trials)), dtype=torch.float32)
@@ -96,14 +93,16 @@ class _Stream:
         self.bags_per_batch = settings.bags_per_batch
         self.n_steps = 0
 
-    def _learner(self, trials: Sequence[Trial], build: ModelBuilder) -> Learner:
+    def _learner(
+        self, trials: Sequence[Trial], groups: Sequence[str], build: ModelBuilder
+    ) -> Learner:
         n_outputs = 1 if self.parts.index.proportions.ndim == 1 else self._prior().shape[0]
         models = []
         for trial in trials:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(derive_seed(trial.seed, "weights"))
                 models.append(build((self.parts.n_features,), n_outputs))
-        _standardise(models, self.parts, self.numbers)
+        _standardise(models, self.parts.moments(groups))
         return SingleLearner(models[0]) if len(models) == 1 else StackedLearner(models)
 
     def _prior(self) -> np.ndarray:
@@ -116,17 +115,17 @@ class _Stream:
         self.learner.train(True)
         self.step.loss_sum.zero_()
         self.n_steps = 0
-        for part, bags in ahead(self._read(epoch)):
+        parts = numpy_generator(self.seed, "parts", epoch).permutation(self.numbers).tolist()
+        for part, bags in zip(parts, made_ahead(self._read, parts), strict=True):
             if bags is None:
                 self._large_step(part)
                 self.n_steps += 1
             else:
                 self._train_part(bags, (epoch, part))
 
-    def _read(self, epoch: int) -> Iterator[tuple[int, Bags | None]]:
-        """Parts in the order of an epoch, with their bags unless they outgrow memory."""
-        for part in numpy_generator(self.seed, "parts", epoch).permutation(self.numbers).tolist():
-            yield part, None if part in self.parts.oversized else self.parts.bags(part)
+    def _read(self, part: int) -> Bags | None:
+        """Bags of a part, unless they outgrow memory."""
+        return None if part in self.parts.oversized else self.parts.bags(part)
 
     def _train_part(self, bags: Bags, name: tuple[int, int]) -> None:
         self.step.X = torch.from_numpy(bags.X)
@@ -155,11 +154,10 @@ class _Stream:
     def _large_step(self, part: int) -> None:
         """One exact step on bags of any size: logits first, then their gradient, chunk by chunk."""
         logits, codes = self._all_logits(part)
-        order = np.argsort(codes, kind="stable")
-        bags = _bags_without_features(self.parts, codes[order])
+        bags = self.parts.bags_of(part, np.empty((len(codes), 0)), codes)
         given = logits.requires_grad_()
         batch = self._batch(bags, np.arange(bags.n_bags))
-        losses = self.step.losses(given[:, torch.from_numpy(order)], batch)
+        losses = self.step.losses(given[:, torch.from_numpy(bags.rows)], batch)
         (slope,) = torch.autograd.grad(losses.sum(), given)
         totals = [torch.zeros_like(p) for p in self.learner.parameters]
         start = 0
@@ -186,28 +184,9 @@ class _Stream:
         return torch.from_numpy(X).expand(self.n_trials, *X.shape)
 
 
-def _bags_without_features(parts: BagParts, codes: np.ndarray) -> Bags:
-    return make_bags_of(np.empty((len(codes), 0)), codes, parts.index)
-
-
-def _standardise(models: Sequence[torch.nn.Module], parts: BagParts, numbers: list[int]) -> None:
-    """Let the layers that need it see all training rows once."""
-    layers = [[m for m in model.modules() if isinstance(m, Standardize)] for model in models]
-    for same in zip(*layers, strict=True):
-        with ThreadPoolExecutor(max_workers=2) as threads:
-            same[0].set(join_moments(threads.map(partial(_moments_of_part, parts), numbers)))
-        for layer in same[1:]:
-            layer.load_state_dict(same[0].state_dict())
-
-
-def _moments_of_part(parts: BagParts, part: int) -> Moments:
-    # So few rows at a time that they stay in the cache.
-    return join_moments(_moments(X) for X, _ in parts.rows([part], n_rows=32_768))
-
-
-def _moments(X: np.ndarray) -> Moments:
-    """`moments_of` in this thread alone: torch would wait for others at each of many small sums."""
-    mean = np.einsum("ij->j", X) / len(X)
-    centred = X - mean
-    spread = np.einsum("ij,ij->j", centred, centred)
-    return len(X), torch.from_numpy(mean), torch.from_numpy(spread)
+def _standardise(models: Sequence[torch.nn.Module], moments: Moments) -> None:
+    """Tell the layers that need it the moments of all training rows."""
+    for model in models:
+        for layer in model.modules():
+            if isinstance(layer, Standardize):
+                layer.set(moments)

@@ -21,7 +21,7 @@ from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.estimators.saving import ModelFolderError
 from unbag.tables import Chunk, Roles, TableEncoder, TableSource, open_table
 from unbag.tables.roles import require
-from unbag.tables.sources import ahead
+from unbag.tables.threads import ahead
 
 __all__ = ["TableModel", "stated_error"]
 

@@ -14,21 +14,24 @@ from numpy.typing import NDArray
 from unbag.errors import TableError
 from unbag.tables.distinct import RepeatFinder
 from unbag.tables.parsing import (
+    LARGEST,
     PATTERNS,
     as_booleans,
     as_days,
-    as_numbers,
     as_text,
     is_text,
+    numbers_of,
+    refuse_beyond,
 )
 from unbag.tables.sources import Chunk
 
-__all__ = ["ColumnScan", "Moments"]
+__all__ = ["READERS", "ColumnScan", "Moments"]
 
 Array = NDArray[Any]
 MAX_DISTINCT = 10_000
 MIN_IDS = 50  # so many different values or fewer may be chance
-READERS = {"number": as_numbers, "boolean": as_booleans, "date": as_days}
+TINY, HUGE = 1e-28, 1e28  # mean squares that single precision holds well
+READERS = {"number": numbers_of, "boolean": as_booleans, "date": as_days}
 
 
 @dataclass
@@ -52,27 +55,42 @@ class Moments:
 
     def add(self, values: Array) -> None:
         """Join the moments of these values with those seen so far (Chan's update)."""
-        any_missing = np.isnan(values.min(initial=np.inf))
-        known = values[~np.isnan(values)] if any_missing else values
-        self.missing += len(values) - len(known)
-        if not len(known):
-            return
-        centred, total = known.astype(np.float64), self.count + len(known)
-        mean = centred.mean()
-        gap = mean - self.mean
-        centred -= mean
-        # Not `centred @ centred`, whose threads would wait for the one that reads ahead.
-        square = np.square(centred, out=centred).sum()
-        self.spread += square + gap**2 * (self.count * len(known) / total)
-        self.mean += gap * (len(known) / total)
+        low, high = values.min(initial=np.inf), values.max(initial=-np.inf)
+        if np.isnan(low):
+            known = values[~np.isnan(values)]
+            self.missing += len(values) - len(known)
+            self.add(known)
+        elif len(values):
+            self._join(len(values), *_mean_and_spread(values, self.mean if self.count else None))
+            self.low, self.high = min(self.low, float(low)), max(self.high, float(high))
+
+    def _join(self, count: int, mean: float, spread: float) -> None:
+        total, gap = self.count + count, mean - self.mean
+        self.spread += spread + gap * gap * (self.count * count / total)
+        self.mean += gap * (count / total)
         self.count = total
-        self.low, self.high = min(self.low, known.min()), max(self.high, known.max())
 
     @property
     def scale(self) -> float:
         """Standard deviation, or 1 for a constant."""
         deviation = float(np.sqrt(self.spread / max(self.count, 1)))
         return deviation if deviation > 1e-9 * max(abs(self.mean), 1e-30) else 1.0
+
+
+def _mean_and_spread(values: Array, near: float | None) -> tuple[float, float]:
+    """Mean and sum of squares about it, from the differences to some number near the mean.
+
+    Single precision holds these differences to all digits but the last; their squares may be too
+    large or too small for it, and are then taken in double precision.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre = values.dtype.type(values.mean() if near is None else near)
+        gaps = values - centre
+        gap = float(gaps.sum()) / len(values)
+        square = float(np.square(gaps, out=gaps).sum())
+    if values.dtype != np.float64 and not TINY < square / len(values) < HUGE:
+        return _mean_and_spread(values.astype(np.float64), near)
+    return float(centre) + gap, max(square - len(values) * gap * gap, 0.0)
 
 
 @dataclass
@@ -141,6 +159,8 @@ class ColumnScan:
         values = READERS[kind](chunk, self.name)
         self.moments.add(values)
         if kind == "number":
+            if max(-self.moments.low, self.moments.high) > LARGEST:
+                refuse_beyond(values, chunk, self.name)
             self._look_for_repeats(chunk, values)
         if kind == "date":
             days = values[~np.isnan(values)]

@@ -13,10 +13,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from unbag.errors import TableError
-from unbag.tables.columns import ColumnScan
-from unbag.tables.parsing import as_booleans, as_days, as_numbers, as_text, beyond
+from unbag.tables.columns import READERS, ColumnScan
+from unbag.tables.parsing import as_text, refuse_beyond
 from unbag.tables.roles import require
 from unbag.tables.sources import Chunk, open_table
+from unbag.tables.threads import show
 
 __all__ = ["Column", "TableEncoder"]
 
@@ -107,27 +108,35 @@ class Column:
         if self.kind in ("category", "hash"):
             self._encode_text(features, as_text(chunk, self.name))
             return
-        reader = {"number": as_numbers, "boolean": as_booleans, "date": as_days}[self.kind]
-        raw = reader(chunk, self.name)
-        absent = np.isnan(raw)
-        if absent.any():
-            raw = np.where(absent, np.float64(self.mean), raw)
-        self._standardise_into(features[:, 0], raw, chunk)
-        if self.kind == "date":
-            for position, wave in enumerate(self._cycles(raw), start=1):
-                features[:, position] = wave
+        raw = READERS[self.kind](chunk, self.name)
+        self._standardise_into(features[:, 0], raw)
         if self.missing:
-            features[:, -1] = absent
+            features[:, -1] = np.isnan(raw)
+        self._fill_and_check(features[:, 0], raw, chunk)
+        if self.kind == "date":
+            days = np.where(np.isnan(raw), self.mean, raw)
+            for position, wave in enumerate(self._cycles(days), start=1):
+                features[:, position] = wave
 
-    def _standardise_into(self, feature: Array, raw: Array, chunk: Chunk) -> None:
-        standardised = raw.astype(np.float64)
-        standardised -= self.mean
-        standardised *= 1 / self.scale
+    def _standardise_into(self, feature: Array, raw: Array) -> None:
+        # Beside a mean far from zero, single precision would have few digits left for the rest.
+        near = abs(self.mean) <= 16 * self.scale and 1e-30 < self.scale < 1e30
         with np.errstate(over="ignore"):  # what single precision cannot hold is refused
-            feature[:] = standardised
-        bad = beyond(feature, FARTHEST)
-        if len(bad):
-            place = chunk.at(bad[0], self.name)
+            if raw.dtype == np.float32 and near:
+                np.subtract(raw, np.float32(self.mean), out=feature)
+                feature *= np.float32(1 / self.scale)
+            else:
+                feature[:] = (raw - np.float64(self.mean)) * (1 / self.scale)
+
+    def _fill_and_check(self, feature: Array, raw: Array, chunk: Chunk) -> None:
+        """Give missing values the mean, and refuse those that are too far from it."""
+        low, high = feature.min(initial=0), feature.max(initial=0)
+        if np.isnan(low):
+            feature[np.isnan(feature)] = 0
+            low, high = feature.min(), feature.max()
+        if max(-low, high) > FARTHEST:
+            refuse_beyond(raw, chunk, self.name)
+            place = chunk.at(int(np.argmax(np.abs(feature) > FARTHEST)), self.name)
             raise TableError(f"{place}: the value is too far from those the model has seen.")
 
     def _date_parts(self) -> list[str]:
@@ -215,9 +224,7 @@ class TableEncoder:
         source = open_table(table)
         names = list(columns or source.names)
         scans = [ColumnScan(name, name in set(categories), name in set(numbers)) for name in names]
-        for chunk in source.chunks(names):
-            for scan in scans:
-                scan.add(chunk)
+        show(source.chunks(names), scans)
         return cls.of(scans, max_categories=max_categories, n_buckets=n_buckets)
 
     @classmethod

@@ -13,13 +13,15 @@ from unbag.errors import TableError
 from unbag.tables.sources import Chunk
 
 __all__ = [
+    "LARGEST",
     "PATTERNS",
     "as_booleans",
     "as_days",
     "as_numbers",
     "as_text",
-    "beyond",
     "is_text",
+    "numbers_of",
+    "refuse_beyond",
     "text_of",
 ]
 
@@ -66,39 +68,36 @@ def as_text(chunk: Chunk, column: str) -> pa.Array:
 
 def as_numbers(chunk: Chunk, column: str) -> Array:
     """Read numbers, in single precision as they may be; missing ones are NaN, infinite refused."""
+    numbers = numbers_of(chunk, column)
+    refuse_beyond(numbers, chunk, column)
+    return numbers
+
+
+def numbers_of(chunk: Chunk, column: str) -> Array:
+    """`as_numbers` for those who find infinite ones themselves, in what they make of them."""
     values = chunk.batch.column(column)
     if is_text(values.type):
         values = _matching(chunk, column, "number")
     try:
         if not pa.types.is_float32(values.type):
             values = values.cast(pa.float64(), safe=False)
-        numbers = values.to_numpy(zero_copy_only=False)
+        return values.to_numpy(zero_copy_only=False)
     except pa.ArrowException as error:
         raise TableError(f"{chunk.at(0, column)}: {values.type} cannot be read as numbers.") from (
             error
         )
-    bad = beyond(numbers, LARGEST)
-    if len(bad):
-        what = (
-            "infinite" if np.isinf(numbers[bad[0]]) else f"{numbers[bad[0]]:g}, which is too large"
-        )
-        place = chunk.at(bad[0], column)
-        raise TableError(f"{place}: the value is {what}. Correct it, or leave it empty.")
-    return numbers
 
 
-def beyond(numbers: Array, limit: float) -> Array:
-    """Positions of the numbers larger than a limit, whatever their sign; NaN is not.
-
-    Examples
-    --------
-    >>> beyond(np.array([1.0, np.nan, -3.0]), 2.0)
-    array([2])
-    """
-    ends = (np.fmin, np.fmax) if len(numbers) else ()
-    if all(abs(float(end.reduce(numbers))) <= limit for end in ends):  # common, and only two passes
-        return np.empty(0, dtype=int)
-    return np.flatnonzero(np.abs(numbers) > np.float64(limit))
+def refuse_beyond(numbers: Array, chunk: Chunk, column: str) -> None:
+    """Name the first number that is infinite or too large, if there is one."""
+    ends = (np.fmin, np.fmax) if len(numbers) else ()  # they pass over missing ones
+    if all(abs(float(end.reduce(numbers))) <= LARGEST for end in ends):
+        return
+    bad = int(np.argmax(np.abs(numbers) > np.float64(LARGEST)))
+    value = numbers[bad]
+    what = "infinite" if np.isinf(value) else f"{value:g}, which is too large"
+    place = chunk.at(bad, column)
+    raise TableError(f"{place}: the value is {what}. Correct it, or leave it empty.")
 
 
 def as_booleans(chunk: Chunk, column: str) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import cycle
+from itertools import cycle, pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -14,11 +14,15 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from unbag.bags import Bags
+from unbag.models import Moments, join_moments
 from unbag.randomness import numpy_generator
-from unbag.tables.codes import runs, stable_order
+from unbag.tables.codes import grouped
 from unbag.tables.index import BagIndex
+from unbag.tables.moments import moments_of_rows
 from unbag.tables.rowfiles import RowFiles, Scratch
 from unbag.tables.scan import BagTable, make_bags_of
+from unbag.tables.sources import Chunk
+from unbag.tables.threads import made_ahead
 
 __all__ = ["BagParts", "bag_sums", "plan_parts"]
 
@@ -102,8 +106,10 @@ class BagParts:
         self.rows_per_part = rows_per_part
         for name, positions in groups.items():
             self._add_group(name, positions, seed)
-        sizes = np.bincount(self.part_of + 1, weights=self.index.sizes)[1:]  # the first: no part
-        self._files = RowFiles(sizes.astype(np.int64), self.n_features, folder)
+        self._place_bags()
+        self._moments: dict[str, Moments] = {}
+        sizes = [self.index.sizes[positions].sum() for positions in self._positions]
+        self._files = RowFiles(np.array(sizes, dtype=np.int64), self.n_features, folder)
         try:
             self._files.fill(self._dealt())
         except BaseException:
@@ -112,41 +118,73 @@ class BagParts:
 
     def _add_group(self, name: str, positions: Array, seed: int) -> None:
         plan = plan_parts(self.index, positions, rows_per_part=self.rows_per_part, seed=seed)
-        first = sum(map(len, self.parts.values()))
+        first = self.n_parts
         here = plan.part_of >= 0
         self.part_of[here] = plan.part_of[here] + first
         self.parts[name] = list(range(first, first + plan.n_parts))
         if plan.oversized is not None:
             self.oversized.add(first + plan.oversized)
 
+    def _place_bags(self) -> None:
+        """Number the bags of each part."""
+        order, ends = grouped(self.part_of + 1, self.n_parts + 1)
+        self._positions = np.split(order, ends[1:-1])[1:]  # the first: no part
+        self._places = np.empty(self.index.n_bags, dtype=np.int32)
+        for positions in self._positions:
+            self._places[positions] = np.arange(len(positions))
+
+    @property
+    def n_parts(self) -> int:
+        """Number of parts of all groups."""
+        return sum(map(len, self.parts.values()))
+
     def _dealt(self) -> Iterator[list[tuple[int, Array, Array]]]:
         """Features and bags of the rows of each part, chunk by chunk of the table."""
-        rows = Scratch()
-        in_turn = cycle([Scratch(), Scratch()])  # one is written while the other is filled
-        chunks = self.table.source.chunks(self.table.columns)
-        for chunk, scratch in zip(chunks, in_turn, strict=False):
-            shape = chunk.batch.num_rows, self.n_features
-            columns, X = scratch.array(*shape, order="F"), rows.array(*shape)
-            self.table.encoder.encode_into(columns, chunk)
-            np.copyto(X, columns)
-            codes = self.index.codes(chunk, self.table.roles.bag)
-            yield list(self._sorted(X, codes, scratch.array(*shape)))
+        # Once a block this large is freed, glibc keeps the pages of smaller ones for later chunks.
+        Scratch().array(7 << 20)
+        memory = cycle([(Scratch(), Scratch()) for _ in range(2)])  # one is filled, one is written
+        given = zip(self.table.source.chunks(self.table.columns), memory, strict=False)
+        for X, codes, ends, moments in made_ahead(self._sorted, given, n_threads=1):
+            for name, found in moments.items():
+                known = [self._moments[name]] if name in self._moments else []
+                self._moments[name] = join_moments([*known, found])
+            pieces = enumerate(pairwise(ends))
+            yield [(part, X[a:b], codes[a:b]) for part, (a, b) in pieces if a < b]
 
-    def _sorted(self, X: Array, codes: Array, out: Array) -> Iterator[tuple[int, Array, Array]]:
-        parts = self.part_of[codes]
-        order = stable_order(parts + 1)
-        np.take(X, order, axis=0, out=out, mode="clip")
-        codes = codes[order]
-        numbers, counts = runs(parts[order])
-        stops = np.cumsum(counts)
-        for number, start, stop in zip(numbers, stops - counts, stops, strict=True):
-            if number >= 0:
-                yield number, out[start:stop], codes[start:stop]
+    def _sorted(
+        self, given: tuple[Chunk, tuple[Scratch, Scratch]]
+    ) -> tuple[Array, Array, Array, dict[str, Moments]]:
+        """Features and bags of a chunk in the order of parts, their ends, and groups' moments."""
+        chunk, (first, second) = given
+        shape = chunk.batch.num_rows, self.n_features
+        columns, rows = first.array(*shape, order="F"), second.array(*shape)
+        self.table.encoder.encode_into(columns, chunk)
+        np.copyto(rows, columns)
+        codes = self.index.codes(chunk, self.table.roles.bag)
+        order, ends = grouped(self.part_of[codes] + 1, self.n_parts + 1)
+        X = first.array(*shape)
+        np.take(rows, order, axis=0, out=X, mode="clip")
+        ends = ends[1:]  # those before are of no part
+        return X, codes.take(order), ends, dict(self._moments_of_groups(X, ends))
+
+    def _moments_of_groups(self, X: Array, ends: Array) -> Iterator[tuple[str, Moments]]:
+        for name, parts in self.parts.items():
+            rows = X[ends[parts[0]] : ends[parts[-1] + 1]] if parts else X[:0]
+            if len(rows):
+                yield name, moments_of_rows(rows)
+
+    def moments(self, groups: Sequence[str]) -> Moments:
+        """Moments of the features of all rows of these groups."""
+        return join_moments(self._moments[name] for name in groups if name in self._moments)
 
     def bags(self, part: int) -> Bags:
         """Whole bags of a part, in memory."""
         [(X, codes)] = self._files.read(part)
-        return make_bags_of(X, codes, self.index)
+        return self.bags_of(part, X, codes)
+
+    def bags_of(self, part: int, X: Array, codes: Array) -> Bags:
+        """Whole bags of a part from all its rows."""
+        return make_bags_of(X, self._places[codes], self.index, self._positions[part])
 
     def rows(self, parts: Sequence[int], *, n_rows: int = 65_536) -> Iterator[tuple[Array, Array]]:
         """Features and bags of the rows of parts, some at a time, in the order they came."""
@@ -179,9 +217,9 @@ def bag_sums(chunks: Iterator[tuple[Array, Array]], n_bags: int, n_features: int
     """
     sums = np.zeros((n_bags, n_features))
     for X, codes in chunks:
-        order = stable_order(codes)
-        present, counts = runs(np.asarray(codes)[order])
-        ends = np.concatenate([[0], np.cumsum(counts)])
+        order, ends = grouped(codes, n_bags)
+        present = np.flatnonzero(np.diff(ends))
+        ends = np.append(ends[present], len(order))
         # A sparse product adds up rows where they lie: four times faster than sorting them first.
         shape = len(present), len(order)
         sums[present] += csr_array((np.ones(len(order)), order, ends), shape=shape) @ X

@@ -6,16 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from unbag.bags import Bags
 from unbag.errors import TableError
-from unbag.tables.codes import runs, stable_order
+from unbag.tables.codes import grouped
 from unbag.tables.columns import ColumnScan
 from unbag.tables.encoder import MAX_CATEGORIES, N_BUCKETS, TableEncoder
 from unbag.tables.index import BagIndex, BagTally
 from unbag.tables.roles import Roles, require
 from unbag.tables.sources import TableFiles, TableSource, open_table
+from unbag.tables.threads import show
 
 __all__ = ["BagTable", "make_bags_of", "read_bags", "scan_table"]
 
@@ -88,11 +90,10 @@ def scan_table(
     tally = BagTally(roles, bags, text=_compare_as_text(source, bags))
     scans = [ColumnScan(name, name in roles.categories, name in roles.numbers) for name in names]
     own = [roles.bag] if bags else roles.of_bags
-    for chunk in source.chunks([*own, *(names if encoder is None else [])]):
-        tally.add(chunk)
-        if encoder is None:
-            for scan in scans:
-                scan.add(chunk)
+    if encoder is None:
+        show(source.chunks([*own, *names]), [tally, *scans])
+    else:
+        show(source.chunks(own), [tally])
     index = tally.index(source)
     if encoder is None:
         encoder = TableEncoder.of(scans, max_categories=max_categories, n_buckets=n_buckets)
@@ -123,29 +124,31 @@ def _compare_as_text(source: TableSource, bags: TableSource | None) -> bool:
 
 def read_bags(table: BagTable, positions: Array | None = None) -> Bags:
     """Read the instances of all bags, or of some by their position in the index, into memory."""
-    wanted = np.ones(table.index.n_bags, dtype=bool)
-    if positions is not None:
-        wanted = np.isin(np.arange(table.index.n_bags), positions)
-    n_rows = int(table.index.sizes[wanted].sum())
+    n_bags = table.index.n_bags
+    positions = np.arange(n_bags) if positions is None else np.unique(positions)
+    places = np.full(n_bags, -1, dtype=np.int32)
+    places[positions] = np.arange(len(positions))
+    n_rows = int(table.index.sizes[positions].sum())
     X = np.empty((n_rows, len(table.encoder.features)), dtype=np.float32)
-    codes = np.empty(n_rows, dtype=np.int64)
+    found = np.empty(n_rows, dtype=np.int32)
     start = 0
     for chunk in table.source.chunks(table.columns):
-        found = table.index.codes(chunk, table.roles.bag)
-        chosen = wanted[found]
+        here = places[table.index.codes(chunk, table.roles.bag)]
+        chosen = here >= 0
         stop = start + int(chosen.sum())
         X[start:stop] = table.encoder.encode_chunk(chunk)[chosen]
-        codes[start:stop] = found[chosen]
+        found[start:stop] = here[chosen]
         start = stop
-    return make_bags_of(X, codes, table.index)
+    return make_bags_of(X, found, table.index, positions)
 
 
-def make_bags_of(X: Array, codes: Array, index: BagIndex) -> Bags:
-    """Bags of instances whose position in the index is known; bags may be some of all, whole."""
-    rows = stable_order(codes)
-    present, sizes = runs(np.asarray(codes)[rows])
-    if not (sizes == index.sizes[present]).all():
+def make_bags_of(X: Array, places: Array, index: BagIndex, positions: Array | None = None) -> Bags:
+    """Bags at these positions of the index, or all, of instances whose place there is known."""
+    positions = np.arange(index.n_bags) if positions is None else positions
+    rows, ends = grouped(places, len(positions))
+    sizes = index.sizes[positions]
+    if not (np.diff(ends) == sizes).all():
         raise TableError("The table changed while it was read: a bag has another size.")
-    noise = None if index.noise_variance is None else index.noise_variance[present]
-    ids = index.ids.take(present).to_pylist()
-    return Bags(X, rows, sizes, index.proportions[present], ids, noise, index.task)
+    noise = None if index.noise_variance is None else index.noise_variance[positions]
+    ids = index.ids.take(pa.array(positions)).to_pylist()
+    return Bags(X, rows, sizes, index.proportions[positions], ids, noise, index.task)

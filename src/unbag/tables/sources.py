@@ -6,24 +6,29 @@ import glob
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from unbag.errors import TableError
+from unbag.tables.threads import ahead
 
-__all__ = ["Chunk", "TableFiles", "TableInMemory", "TableSource", "ahead", "open_table"]
+__all__ = [
+    "Chunk",
+    "TableFiles",
+    "TableInMemory",
+    "TableSource",
+    "open_table",
+]
 
 SUFFIXES = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 EXAMPLES = Path(__file__).parents[1] / "datasets" / "examples"
 CHUNK_ROWS = 262_144
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -239,21 +244,6 @@ def _read_parquet(path: Path, names: list[str], columns: list[str], rows: int) -
             for batch in batches:
                 yield Chunk(batch.select(columns), str(path), row)
                 row += batch.num_rows
-
-
-def ahead(items: Iterator[Item]) -> Iterator[Item]:
-    """Make the next item, in a thread, while the last one is worked on.
-
-    Examples
-    --------
-    >>> list(ahead(iter("abc")))
-    ['a', 'b', 'c']
-    """
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        coming = thread.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = thread.submit(next, items, None)
-            yield item
 
 
 @contextmanager
