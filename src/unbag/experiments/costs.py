@@ -12,7 +12,7 @@ from unbag.experiments.store import Row
 __all__ = ["Costs", "Workload"]
 
 # Milliseconds for a step on 1000 MNIST images, for each trial of a large stack: measured on one
-# H200 and on one core of a server. A bigger image costs in proportion.
+# H200 and on two cores of a server. A bigger image costs in proportion.
 _FIRST_GUESS = {
     "cuda": {
         "linear": 0.01,
@@ -25,9 +25,9 @@ _FIRST_GUESS = {
         "cnn_large_plain": 1.2,
     },
     "cpu": {
-        "linear": 3.0,
-        "mlp100": 7.0,
-        "mlp1000": 50.0,
+        "linear": 0.4,
+        "mlp100": 2.5,
+        "mlp1000": 25.0,
         "cnn_small": 300.0,
         "cnn_large": 1200.0,
         "cnn_padded": 1500.0,
