@@ -4,16 +4,10 @@ import shutil
 
 import numpy as np
 import pytest
+from calling import call
 from malformed import N_MODELS, TABLES, damage_model, rows_of, write_csv
-from typer.testing import CliRunner
-
-from unbag.cli import app
 
 CASES = [(name, number) for name, (_, count) in TABLES.items() for number in range(count)]
-
-
-def call(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def assert_refused(result, *, says=()):
