@@ -92,4 +92,4 @@ def test_the_share_of_published_numbers_is_that_of_the_tables():
         words = " ".join(text_of(page).split())
         dense = f"{close['dense']} of {all_of['dense']} (numbers|cells) of linear and dense nets"
         assert re.search(dense, words)
-        assert f"{close['cnn']} of {all_of['cnn']} of the small CNN" in words
+        assert f"{close['cnn']} of {all_of['cnn']} of CNNs" in words
