@@ -12,6 +12,7 @@ from unbag import BagRidgeClassifier
 from unbag.engine import Settings, Trial
 from unbag.engine.streaming import _Stream, train_stream
 from unbag.errors import TableError
+from unbag.models import Standardize
 from unbag.rules import RULES
 from unbag.tables import read_bags, scan_table
 from unbag.tables.parts import BagParts, bag_sums, plan_parts
@@ -78,15 +79,17 @@ def test_the_closed_form_is_that_of_memory(table):
     np.testing.assert_allclose(streamed.coef_, BagRidgeClassifier().fit_bags(bags).coef_, rtol=1e-6)
 
 
-def test_moments_of_groups_are_those_of_their_bags_in_memory(table):
-    groups = {"one": np.arange(0, 12, 3), "other": np.array([1, 5]), "none": np.empty(0, dtype=int)}
-    with BagParts(table, groups, rows_per_part=30) as parts:
-        for names in (["one"], ["other"], ["one", "other"], ["one", "none"]):
-            X = read_bags(table, np.concatenate([groups[name] for name in names])).X
-            count, mean, spread = parts.moments(names)
-            assert count == len(X)
-            np.testing.assert_allclose(mean, X.mean(axis=0), atol=1e-6)
-            np.testing.assert_allclose(spread, len(X) * X.var(axis=0), rtol=1e-5)
+@pytest.mark.parametrize("rows_per_part", [1000, 40, 6])
+def test_features_are_standardised_by_the_rows_of_a_few_parts(table, rows_per_part):
+    with BagParts(table, everything(table), rows_per_part=rows_per_part) as parts:
+        stream = _Stream([Trial()], parts, ["all"], "mlp", Settings())
+        numbers = parts.parts["all"]
+        some = numbers[:: -(-len(numbers) // 4)]
+        assert 1 <= len(some) <= 4
+        X = np.concatenate([X for X, _ in parts.rows(some)])
+    layer = next(m for m in stream.learner.model.modules() if isinstance(m, Standardize))
+    np.testing.assert_allclose(layer.mean, X.mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(layer.scale, X.std(axis=0), rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", [n for n, rule in RULES.items() if rule.differentiable])

@@ -19,12 +19,14 @@ from unbag.engine.record import Record
 from unbag.engine.settings import INSTANCES_PER_BATCH, Settings
 from unbag.engine.step import Step
 from unbag.engine.trial import Trial, TrialResult
-from unbag.models import ModelBuilder, Moments, Standardize, get_model
+from unbag.models import ModelBuilder, Moments, Standardize, get_model, join_moments, moments_of
 from unbag.randomness import derive_seed, numpy_generator
 from unbag.tables.parts import BagParts
 from unbag.tables.threads import made_ahead
 
 __all__ = ["train_stream"]
+
+SAMPLE_PARTS = 4  # at most, whose rows tell by what features are standardised
 
 
 def train_stream(
@@ -53,7 +55,8 @@ def train_stream(
     Bags that outgrow a part are one batch: a first pass over their rows computes the logits, the
     rule's gradient follows from all of them, a second pass carries it to the weights. So the step
     is that of the whole bags, for every rule. Rules that need the prior have it from all training
-    bags: with bags too many for memory, those set aside for it would change nothing.
+    bags: with bags too many for memory, those set aside for it would change nothing. Where `train`
+    standardises features by all rows, this does by those of up to four parts, of bags at random.
     """
     settings = settings or Settings()
     stream = _Stream(trials, parts, groups, model, settings)
@@ -83,7 +86,7 @@ class _Stream:
     ) -> None:
         self.parts, self.seed, self.n_trials = parts, trials[0].seed, len(trials)
         self.numbers = list(chain.from_iterable(parts.parts[name] for name in groups))
-        self.learner = self._learner(trials, groups, get_model(model))
+        self.learner = self._learner(trials, get_model(model))
         rates = torch.tensor([trial.learning_rate for trial in trials])
         optimizer = StackedAdam(self.learner.parameters, rates, stacked=len(trials) > 1)
         prior = torch.tensor(np.stack([self._prior()] * len(trials)), dtype=torch.float32)
@@ -93,17 +96,20 @@ class _Stream:
         self.bags_per_batch = settings.bags_per_batch
         self.n_steps = 0
 
-    def _learner(
-        self, trials: Sequence[Trial], groups: Sequence[str], build: ModelBuilder
-    ) -> Learner:
+    def _learner(self, trials: Sequence[Trial], build: ModelBuilder) -> Learner:
         n_outputs = 1 if self.parts.index.proportions.ndim == 1 else self._prior().shape[0]
         models = []
         for trial in trials:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(derive_seed(trial.seed, "weights"))
                 models.append(build((self.parts.n_features,), n_outputs))
-        _standardise(models, self.parts.moments(groups))
+        _standardise(models, self._moments())
         return SingleLearner(models[0]) if len(models) == 1 else StackedLearner(models)
+
+    def _moments(self) -> Moments:
+        """Moments of the features; bags are dealt at random, so a few parts stand for all."""
+        some = self.numbers[:: -(-len(self.numbers) // SAMPLE_PARTS)]
+        return join_moments(moments_of(torch.from_numpy(X)) for X, _ in self.parts.rows(some))
 
     def _prior(self) -> np.ndarray:
         index = self.parts.index
@@ -185,7 +191,7 @@ class _Stream:
 
 
 def _standardise(models: Sequence[torch.nn.Module], moments: Moments) -> None:
-    """Tell the layers that need it the moments of all training rows."""
+    """Tell the layers that need them the moments of the training rows."""
     for model in models:
         for layer in model.modules():
             if isinstance(layer, Standardize):

@@ -16,8 +16,8 @@ from unbag.errors import TableError
 from unbag.tables.columns import READERS, ColumnScan
 from unbag.tables.parsing import as_text, refuse_beyond
 from unbag.tables.roles import require
+from unbag.tables.sampling import scan_columns
 from unbag.tables.sources import Chunk, open_table
-from unbag.tables.threads import show
 
 __all__ = ["Column", "TableEncoder"]
 
@@ -223,8 +223,7 @@ class TableEncoder:
         """
         source = open_table(table)
         names = list(columns or source.names)
-        scans = [ColumnScan(name, name in set(categories), name in set(numbers)) for name in names]
-        show(source.chunks(names), scans)
+        scans = scan_columns(source, names, categories=set(categories), numbers=set(numbers))
         return cls.of(scans, max_categories=max_categories, n_buckets=n_buckets)
 
     @classmethod

@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from unbag.bags import Bags
-from unbag.models import Moments, join_moments
 from unbag.randomness import numpy_generator
 from unbag.tables.codes import grouped
 from unbag.tables.index import BagIndex
-from unbag.tables.moments import moments_of_rows
 from unbag.tables.rowfiles import RowFiles, Scratch
 from unbag.tables.scan import BagTable, make_bags_of
 from unbag.tables.sources import Chunk
@@ -107,7 +105,6 @@ class BagParts:
         for name, positions in groups.items():
             self._add_group(name, positions, seed)
         self._place_bags()
-        self._moments: dict[str, Moments] = {}
         sizes = [self.index.sizes[positions].sum() for positions in self._positions]
         self._files = RowFiles(np.array(sizes, dtype=np.int64), self.n_features, folder)
         try:
@@ -142,19 +139,14 @@ class BagParts:
         """Features and bags of the rows of each part, chunk by chunk of the table."""
         # Once a block this large is freed, glibc keeps the pages of smaller ones for later chunks.
         Scratch().array(7 << 20)
-        memory = cycle([(Scratch(), Scratch()) for _ in range(2)])  # one is filled, one is written
+        memory = cycle([(Scratch(), Scratch()) for _ in range(3)])  # two are filled, one is written
         given = zip(self.table.source.chunks(self.table.columns), memory, strict=False)
-        for X, codes, ends, moments in made_ahead(self._sorted, given, n_threads=1):
-            for name, found in moments.items():
-                known = [self._moments[name]] if name in self._moments else []
-                self._moments[name] = join_moments([*known, found])
+        for X, codes, ends in made_ahead(self._sorted, given):
             pieces = enumerate(pairwise(ends))
             yield [(part, X[a:b], codes[a:b]) for part, (a, b) in pieces if a < b]
 
-    def _sorted(
-        self, given: tuple[Chunk, tuple[Scratch, Scratch]]
-    ) -> tuple[Array, Array, Array, dict[str, Moments]]:
-        """Features and bags of a chunk in the order of parts, their ends, and groups' moments."""
+    def _sorted(self, given: tuple[Chunk, tuple[Scratch, Scratch]]) -> tuple[Array, Array, Array]:
+        """Features and bags of a chunk in the order of parts, and where those of each end."""
         chunk, (first, second) = given
         shape = chunk.batch.num_rows, self.n_features
         columns, rows = first.array(*shape, order="F"), second.array(*shape)
@@ -164,18 +156,7 @@ class BagParts:
         order, ends = grouped(self.part_of[codes] + 1, self.n_parts + 1)
         X = first.array(*shape)
         np.take(rows, order, axis=0, out=X, mode="clip")
-        ends = ends[1:]  # those before are of no part
-        return X, codes.take(order), ends, dict(self._moments_of_groups(X, ends))
-
-    def _moments_of_groups(self, X: Array, ends: Array) -> Iterator[tuple[str, Moments]]:
-        for name, parts in self.parts.items():
-            rows = X[ends[parts[0]] : ends[parts[-1] + 1]] if parts else X[:0]
-            if len(rows):
-                yield name, moments_of_rows(rows)
-
-    def moments(self, groups: Sequence[str]) -> Moments:
-        """Moments of the features of all rows of these groups."""
-        return join_moments(self._moments[name] for name in groups if name in self._moments)
+        return X, codes.take(order), ends[1:]  # those before are of no part
 
     def bags(self, part: int) -> Bags:
         """Whole bags of a part, in memory."""

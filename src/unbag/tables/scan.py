@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from unbag.bags import Bags
 from unbag.errors import TableError
 from unbag.tables.codes import grouped
-from unbag.tables.columns import ColumnScan
 from unbag.tables.encoder import MAX_CATEGORIES, N_BUCKETS, TableEncoder
 from unbag.tables.index import BagIndex, BagTally
 from unbag.tables.roles import Roles, require
+from unbag.tables.sampling import scan_columns
 from unbag.tables.sources import TableFiles, TableSource, open_table
-from unbag.tables.threads import show
 
 __all__ = ["BagTable", "make_bags_of", "read_bags", "scan_table"]
 
@@ -61,7 +60,7 @@ def scan_table(
     max_categories: int = MAX_CATEGORIES,
     n_buckets: int = N_BUCKETS,
 ) -> BagTable:
-    """Find the bags and decide how each column is used, in one pass.
+    """Find the bags and decide how each column is used, in one pass; see `scan_columns`.
 
     Parameters
     ----------
@@ -88,12 +87,14 @@ def scan_table(
     roles.check(source.names, of_bags=None if bags is None else bags.names)
     names = _feature_names(source, roles, bags, encoder)
     tally = BagTally(roles, bags, text=_compare_as_text(source, bags))
-    scans = [ColumnScan(name, name in roles.categories, name in roles.numbers) for name in names]
     own = [roles.bag] if bags else roles.of_bags
-    if encoder is None:
-        show(source.chunks([*own, *names]), [tally, *scans])
-    else:
-        show(source.chunks(own), [tally])
+    scans = scan_columns(
+        source,
+        names if encoder is None else [],
+        categories=roles.categories,
+        numbers=roles.numbers,
+        beside=(own, [tally]),
+    )
     index = tally.index(source)
     if encoder is None:
         encoder = TableEncoder.of(scans, max_categories=max_categories, n_buckets=n_buckets)

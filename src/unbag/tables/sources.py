@@ -88,6 +88,7 @@ class TableFiles:
     def __init__(self, paths: Sequence[Path], *, chunk_rows: int = CHUNK_ROWS) -> None:
         self.paths, self.chunk_rows = list(paths), chunk_rows
         self.names = _names_of(self.paths[0])
+        self.format = _format_of(self.paths[0])
         for path in self.paths[1:]:
             _check_same_columns(self.names, _names_of(path), self.paths[0], path)
 
@@ -95,9 +96,17 @@ class TableFiles:
         """Read these columns, or all."""
         wanted = self.names if columns is None else list(columns)
         for path in self.paths:
-            read = _read_csv if _format_of(path) == "csv" else _read_parquet
-            with _named(path, self.names):
-                yield from ahead(read(path, self.names, wanted, self.chunk_rows))
+            yield from self.chunks_of(path, wanted)
+
+    def chunks_of(
+        self, path: Path, columns: list[str], groups: Sequence[int] | None = None
+    ) -> Iterator[Chunk]:
+        """Read these columns of one file; of Parquet, only these row groups if there are any."""
+        with _named(path, self.names):
+            if self.format == "csv":
+                yield from ahead(_read_csv(path, self.names, columns, self.chunk_rows))
+            else:
+                yield from ahead(_read_parquet(path, columns, self.chunk_rows, groups))
 
 
 def open_table(source: Any, *, chunk_rows: int = CHUNK_ROWS) -> TableSource:
@@ -232,12 +241,18 @@ def _read_csv(path: Path, names: list[str], columns: list[str], rows: int) -> It
             row += batch.num_rows
 
 
-def _read_parquet(path: Path, names: list[str], columns: list[str], rows: int) -> Iterator[Chunk]:
+def _read_parquet(
+    path: Path, columns: list[str], rows: int, groups: Sequence[int] | None = None
+) -> Iterator[Chunk]:
     row = 1
     # One row group at a time, buffered: a reader of several keeps what it has read.
     with pq.ParquetFile(path, buffer_size=1 << 16, pre_buffer=False) as file:
         for group in range(file.num_row_groups):
-            if file.metadata.row_group(group).num_rows <= rows:  # a tenth faster than in steps
+            n_rows = file.metadata.row_group(group).num_rows
+            if groups is not None and group not in groups:
+                row += n_rows
+                continue
+            if n_rows <= rows:  # a tenth faster than in steps
                 batches = file.read_row_group(group, columns).to_batches()
             else:
                 batches = file.iter_batches(batch_size=rows, row_groups=[group], columns=columns)

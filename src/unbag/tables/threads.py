@@ -9,7 +9,7 @@ from itertools import islice
 from operator import methodcaller
 from typing import Any, Protocol, TypeVar
 
-__all__ = ["ahead", "made_ahead", "show"]
+__all__ = ["Looker", "ahead", "made_ahead", "show"]
 
 Given = TypeVar("Given")
 Item = TypeVar("Item")
