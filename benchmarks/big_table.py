@@ -4,14 +4,13 @@
     python benchmarks/big_table.py --rows 20000000 --bags 200000 --folder /tmp
 
 The table is generated chunk by chunk, in an order that scatters every bag over the whole file.
-Every speed is printed beside that of pyarrow reading the same file in the same run, once before
-and once after all else: by the clock, and by the processor's time, which other work on the machine
-does not change. So is the least that two looks at scattered rows can take: reading the table twice,
-writing its rows in other places and reading them back, with nothing else done. What a net costs by
-itself is measured on rows already in memory; what an epoch costs around it, once more with steps
-that do nothing, because the difference of two long times is mostly what else the machine did.
-A virtual machine may have to ask its host for memory before it can keep what is written, which took
-two seconds for what is dealt here: so as much is written and removed before either is timed.
+Every speed is printed beside that of pyarrow reading the same file in the same run: by the clock,
+and by the processor's time. So is the least that two looks at scattered rows can take: reading the
+table twice, writing its rows in other places and reading them back, with nothing else done. What
+is compared is done in turn, several times over, and the median counts: a virtual machine may have
+to ask its host for memory before it can keep what is written, and its pace changes from minute to
+minute. What a net costs by itself is measured on rows already in memory; what an epoch costs around
+it, once more with steps that do nothing.
 """
 
 import argparse
@@ -39,8 +38,8 @@ from unbag.tables.rowfiles import RowFiles
 from unbag.tables.writing import write_table
 
 CHUNK = 200_000
-PLAIN, PLAIN_AGAIN = "read, pyarrow alone", "read, pyarrow alone, again"
-READ, COPY = "read, our chunks", "write and read back alone"
+PLAIN, READ, COPY = "read, pyarrow alone", "read, our chunks", "write and read back alone"
+SCAN, DEAL, EPOCH = "scan", "deal to whole bags", "epoch without steps"
 
 
 def draw(n_rows, n_bags, n_features, number):
@@ -97,10 +96,10 @@ def copy(rows, features, folder, rows_per_part=250_000):
 
 
 class Clock:
-    """Seconds and peak memory of each stage."""
+    """Seconds and peak memory of each stage, each time it is run."""
 
     def __init__(self, n_rows):
-        self.n_rows, self.stages = n_rows, {}
+        self.n_rows, self.times, self.peaks = n_rows, {}, {}
 
     def run(self, name, work):
         spent, found = spent_on(work)
@@ -109,24 +108,36 @@ class Clock:
 
     def add(self, name, spent):
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        self.stages[name] = {
-            "seconds": round(spent[0], 2),
-            "processor_seconds": round(spent[1], 2),
-            "rows_per_second": round(self.n_rows / spent[0]),
-            "peak_mb": round(peak),
-        }
+        self.times.setdefault(name, []).append([round(float(s), 2) for s in spent])
+        self.peaks[name] = round(peak)
         print(
             f"{name:28s} {spent[0]:7.1f} s, processor {spent[1]:7.1f} s, peak {peak:6.0f} MB",
             flush=True,
         )
 
+    @property
+    def stages(self):
+        """Plain values, for JSON."""
+        found = {}
+        for name, times in self.times.items():
+            clock, processor = np.median(times, axis=0)
+            found[name] = {
+                "seconds": round(clock, 2),
+                "processor_seconds": round(processor, 2),
+                "times": times,
+                "rows_per_second": round(self.n_rows / clock),
+                "peak_mb": self.peaks[name],
+            }
+        return found
+
     def shares(self, kind):
         """Speeds as shares of a plain read; a net's own cost is taken off where it says so."""
+        stages = self.stages
 
         def seconds(*names):
-            return sum(self.stages[name][kind] for name in names)
+            return sum(stages[name][kind] for name in names)
 
-        plain, once = seconds(PLAIN, PLAIN_AGAIN) / 2, seconds("scan", "deal to whole bags")
+        plain, once = seconds(PLAIN), seconds(SCAN, DEAL)
         epoch, own = seconds("net, one epoch"), seconds("net's own steps")
         scores, own_scores = seconds("predict, net"), seconds("net's own scores")
         spent = {
@@ -136,7 +147,7 @@ class Clock:
             "net, one epoch": epoch,
             "fit of one epoch, all in": once + epoch,
             "fit of one epoch, all in, less the net's own steps": once + epoch - own,
-            "fit of one epoch, with steps that do nothing": once + seconds("epoch without steps"),
+            "fit of one epoch, with steps that do nothing": once + seconds(EPOCH),
             "predict, ridge": seconds("predict, ridge"),
             "predict, net": scores,
             "predict, net, less its own scores": scores - own_scores,
@@ -175,6 +186,7 @@ def main():
     parser.add_argument("--bags", type=int, default=10_000)
     parser.add_argument("--features", type=int, default=20)
     parser.add_argument("--bags-per-batch", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=5, help="times that all is done in turn")
     parser.add_argument("--folder", default=None, help="where the files go meanwhile")
     parser.add_argument("--json", default=None, help="also write the figures to this file")
     arguments = parser.parse_args()
@@ -194,14 +206,11 @@ def spent_on(work):
 def measure(arguments, folder):
     """Run every stage on one file."""
     path, clock = folder / "big.parquet", Clock(arguments.rows)
-    copy(arguments.rows, arguments.features, folder)
-    clock.run(COPY, lambda: copy(arguments.rows, arguments.features, folder))
     clock.run(
         "generate", lambda: generate(path, arguments.rows, arguments.bags, arguments.features)
     )
-    clock.run(PLAIN, lambda: parquet_read(path))
-    clock.run(READ, lambda: plain_read(path))
-    table = clock.run("scan", lambda: scan_table(path, Roles("bag", proportions=("rate",))))
+    for _ in range(arguments.rounds):
+        table = one_round(path, clock, arguments, folder)
     models = fit_models(table, clock, arguments, folder)
     errors = {}
     for name, classifier in models.items():
@@ -210,7 +219,6 @@ def measure(arguments, folder):
         clock.run(f"predict, {name}", lambda m=model, o=output: predict(m, path, o))
         errors[name] = round(error_of(model, arguments), 4)
         print(f"{name}: true error {100 * errors[name]:.1f} %")
-    clock.run(PLAIN_AGAIN, lambda: parquet_read(path))
     shares = {kind: clock.shares(kind) for kind in ("seconds", "processor_seconds")}
     print("speed as a share of pyarrow's plain read, by the clock and by the processor:")
     for name, share in shares["seconds"].items():
@@ -234,30 +242,48 @@ def idle_step(step, batch):
     """Do nothing; a mock of its own would keep every batch."""
 
 
+def parts_of(table, folder):
+    """All rows, dealt to files."""
+    return BagParts(table, {"all": np.arange(table.index.n_bags)}, folder=folder)
+
+
+def one_round(path, clock, arguments, folder):
+    """What a fit does around its steps, beside what reading and writing take by themselves."""
+    clock.run(COPY, lambda: copy(arguments.rows, arguments.features, folder))
+    clock.run(PLAIN, lambda: parquet_read(path))
+    clock.run(READ, lambda: plain_read(path))
+    table = clock.run(SCAN, lambda: scan_table(path, Roles("bag", proportions=("rate",))))
+    with (
+        clock.run(DEAL, lambda: parts_of(table, folder)) as parts,
+        mock.patch("unbag.engine.step.Step.__call__", idle_step),
+    ):
+        clock.run(EPOCH, lambda: epoch_on(parts, arguments))
+    return table
+
+
+def settings_of(arguments):
+    """One epoch."""
+    return Settings(max_epochs=1, bags_per_batch=arguments.bags_per_batch, redraw=True)
+
+
+def epoch_on(parts, arguments):
+    """Train a net for one epoch on rows in files."""
+    return train_stream([Trial()], parts, groups=["all"], settings=settings_of(arguments))
+
+
 def fit_models(table, clock, arguments, folder):
-    """Deal the rows, then ridge and one epoch of a net, and what the net costs without files."""
-    everything = {"all": np.arange(table.index.n_bags)}
-    settings = Settings(max_epochs=1, bags_per_batch=arguments.bags_per_batch, redraw=True)
-    copy(arguments.rows, arguments.features, folder)
-    parts = clock.run("deal to whole bags", lambda: BagParts(table, everything, folder=folder))
-    with parts:
+    """Ridge and one epoch of a net, and what the net costs without files."""
+    with parts_of(table, folder) as parts:
         clock.run("iterate whole bags", lambda: [parts.bags(p).n_bags for p in parts.parts["all"]])
         ridge = clock.run("ridge", lambda: ridge_of(parts, table))
-        [result] = clock.run(
-            "net, one epoch",
-            lambda: train_stream([Trial()], parts, groups=["all"], settings=settings),
-        )
-        with mock.patch("unbag.engine.step.Step.__call__", idle_step):
-            clock.run(
-                "epoch without steps",
-                lambda: train_stream([Trial()], parts, groups=["all"], settings=settings),
-            )
+        [result] = clock.run("net, one epoch", lambda: epoch_on(parts, arguments))
         some = parts.bags(parts.parts["all"][0])
     net = net_of(result, table.index, arguments.features)
-    times = arguments.rows / len(some.X)
-    scores, _ = spent_on(lambda: net.predict_proba(some.X))
+    times, settings = arguments.rows / len(some.X), settings_of(arguments)
     clock.add("net's own steps", [times * seconds for seconds in epoch_of(some, settings)])
-    clock.add("net's own scores", [times * seconds for seconds in scores])
+    for _ in range(arguments.rounds):
+        scores, _ = spent_on(lambda: net.predict_proba(some.X))
+        clock.add("net's own scores", [times * seconds for seconds in scores])
     return {"ridge": ridge, "net": net}
 
 
