@@ -11,12 +11,13 @@ from unbag.experiments.rendering import render
 from unbag.experiments.store import Row
 from unbag.experiments.summary import summarize
 from unbag.experiments.tables import error_table, write_tables
+from unbag.experiments.verdict import write_verdict
 
 __all__ = ["short_table", "write_pages"]
 
 
 def write_pages(grids: Sequence[Grid], rows: Sequence[Row], folder: Path) -> list[Path]:
-    """Write the pages of these grids; never trains.
+    """Write the pages of these grids, and one of all tables if there are several; never trains.
 
     Parameters
     ----------
@@ -37,6 +38,9 @@ def write_pages(grids: Sequence[Grid], rows: Sequence[Row], folder: Path) -> lis
             paths += write_figures(name, alike, rows, folder)
         else:
             paths += [path for grid in alike for path in write_tables(grid, rows, folder)]
+    tables = [grid for grid in grids if grid.name not in FIGURES]
+    if len({grid.name for grid in tables}) > 1:
+        paths += write_verdict(tables, rows, folder)
     return paths
 
 

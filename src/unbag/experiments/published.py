@@ -9,7 +9,14 @@ from typing import Any
 
 from unbag.experiments.spec import Conditions
 
-__all__ = ["PAPER_SEEDS", "is_close", "name_in_paper", "published_error", "reason_for"]
+__all__ = [
+    "PAPER_SEEDS",
+    "best_published",
+    "is_close",
+    "name_in_paper",
+    "published_error",
+    "reason_for",
+]
 
 PAPER_SEEDS = 10
 """Seeds behind each of the paper's numbers."""
@@ -53,6 +60,18 @@ def published_error(dataset: str, bag_size: int, model: str, rule: str) -> float
     150
     """
     return _numbers().get((dataset, bag_size, name_in_paper(model), rule))
+
+
+def best_published(dataset: str, bag_size: int, model: str) -> float | None:
+    """Least of the errors in a row of the paper's tables, or None if it has no such row.
+
+    Examples
+    --------
+    >>> best_published("cifar", 1000, "cnn_large_plain")
+    35.9
+    """
+    row = dataset, bag_size, name_in_paper(model)
+    return min((error for where, error in _numbers().items() if where[:3] == row), default=None)
 
 
 def is_close(error: float, published: float) -> bool:

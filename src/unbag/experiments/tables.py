@@ -8,13 +8,23 @@ from io import StringIO
 from pathlib import Path
 from statistics import median
 
+from unbag.experiments.fidelity import PaperRow, close_cells, judged_cells, paper_rows
 from unbag.experiments.grid import Grid
-from unbag.experiments.published import is_close, name_in_paper, reason_for
+from unbag.experiments.published import reason_for
 from unbag.experiments.rendering import FORMATS, Table, Text, render
 from unbag.experiments.store import Row
 from unbag.experiments.summary import CellSummary, Estimate, summarize
 
-__all__ = ["error_table", "page", "to_csv", "write_tables"]
+__all__ = [
+    "error_table",
+    "format_error",
+    "format_estimate",
+    "net_name",
+    "page",
+    "reason_of",
+    "to_csv",
+    "write_tables",
+]
 
 _NETS = {
     "linear": "Linear",
@@ -26,6 +36,12 @@ _NETS = {
     "cnn_small_plain": "CNN small, no dropout",
     "cnn_large_plain": "CNN large, no dropout",
 }
+
+
+def net_name(summary: CellSummary) -> str:
+    """What the net of a cell is called in the tables."""
+    return _NETS[summary.cell.model]
+
 
 Pick = Callable[[CellSummary], Estimate | None]
 
@@ -41,7 +57,8 @@ def format_error(error: float) -> str:
     return f"{error:.{1 if abs(error) >= 10 else 2 if abs(error) >= 1 else 3}f}"
 
 
-def _format(estimate: Estimate | None, *, sign: bool = False) -> str:
+def format_estimate(estimate: Estimate | None, *, sign: bool = False) -> str:
+    """A mean and its standard error; nothing for None."""
     if estimate is None:
         return ""
     mean = ("+" if sign and estimate.mean > 0 else "") + format_error(estimate.mean)
@@ -73,7 +90,7 @@ def error_table(
             row = [found.get((size, model, label)) for label in labels]
             if any(row):
                 texts = _row_texts(row, pick, paper=paper)
-                rows.append((Text(str(size)), Text(_NETS.get(model, model)), *texts))
+                rows.append((Text(str(size)), Text(_NETS[model]), *texts))
     return Table(caption, ("k", "net", *labels), tuple(rows))
 
 
@@ -82,23 +99,23 @@ def _row_texts(row: list[CellSummary | None], pick: Pick, *, paper: bool) -> lis
     least = min((value.mean for value in values if value is not None), default=None)
     texts = []
     for cell, value in zip(row, values, strict=True):
-        text = _format(value)
+        text = format_estimate(value)
         if paper and cell is not None and cell.published is not None:
             text += f" ({format_error(cell.published)})"
         texts.append(Text(text, bold=value is not None and value.mean == least))
     return texts
 
 
-def _difference_table(grid: Grid, cells: list[CellSummary]) -> Table:
+def _difference_table(cells: list[CellSummary]) -> Table:
     published = [cell for cell in cells if cell.published is not None]
     rows = tuple(
         (
             Text(str(c.cell.bag_size)),
-            Text(_NETS.get(c.cell.model, c.cell.model)),
+            Text(net_name(c)),
             Text(c.cell.rule.label),
-            Text(_format(c.best)),
+            Text(format_estimate(c.best)),
             Text(format_error(c.published or 0.0)),
-            Text(_format(c.difference, sign=True)),
+            Text(format_estimate(c.difference, sign=True)),
             Text(_verdict(c)),
         )
         for c in published
@@ -108,36 +125,31 @@ def _difference_table(grid: Grid, cells: list[CellSummary]) -> Table:
 
 
 def _verdict(c: CellSummary) -> str:
-    if is_close(c.best.mean, c.published or 0.0):
-        return "yes"
+    return "yes" if close_cells([c]) else f"no: {reason_of(c)}"
+
+
+def reason_of(c: CellSummary) -> str:
+    """Why a cell is far from the paper, as far as was found out."""
     where = (c.cell.dataset, c.cell.bag_size, c.cell.model, c.cell.rule.label)
-    reason = reason_for(*where, conditions=c.cell.spec.conditions)
-    return f"no: {reason or 'not explained yet'}"
+    return reason_for(*where, conditions=c.cell.spec.conditions) or "not explained yet"
 
 
-def _row_winners(grid: Grid, cells: list[CellSummary]) -> Table:
+def _row_winners(cells: list[CellSummary]) -> Table:
     """Best published number of each of the paper's rows beside the best of our rules."""
-    rows = []
-    for size in grid.bag_sizes:
-        for model in dict.fromkeys(map(name_in_paper, grid.models)):
-            same = (size, model)
-            here = [c for c in cells if (c.cell.bag_size, name_in_paper(c.cell.model)) == same]
-            paper = min((c.published for c in here if c.published is not None), default=None)
-            if here and paper is not None:
-                rows.append(_winner_row(here, paper))
     header = ("k", "net", "best published", "best here", "rule", "at or below")
-    return Table("Each row's best number, published and here.", header, tuple(rows))
+    rows = tuple(map(_winner_row, paper_rows(cells)))
+    return Table("Each row's best number, published and here.", header, rows)
 
 
-def _winner_row(here: list[CellSummary], paper: float) -> tuple[Text, ...]:
-    ours = min(here, key=lambda c: c.best.mean)
+def _winner_row(row: PaperRow) -> tuple[Text, ...]:
+    cell = row.ours.cell
     return (
-        Text(str(ours.cell.bag_size)),
-        Text(_NETS.get(ours.cell.model, ours.cell.model)),
-        Text(format_error(paper)),
-        Text(_format(ours.best)),
-        Text(ours.cell.rule.label),
-        Text("yes" if ours.best.mean <= paper else "no", bold=ours.best.mean > paper),
+        Text(str(cell.bag_size)),
+        Text(net_name(row.ours)),
+        Text(format_error(row.published)),
+        Text(format_estimate(row.ours.best)),
+        Text(cell.rule.label),
+        Text("yes" if row.at_or_below else "no", bold=not row.at_or_below),
     )
 
 
@@ -159,7 +171,7 @@ def _blind_table(grid: Grid, cells: list[CellSummary]) -> list[Table | str]:
     rows = tuple(
         (
             Text(str(c.cell.bag_size)),
-            Text(_NETS.get(c.cell.model, c.cell.model)),
+            Text(net_name(c)),
             Text(c.cell.rule.label),
             Text(format_error(blind.estimate)),
             Text(format_error(blind.truth)),
@@ -182,17 +194,10 @@ def _blind_table(grid: Grid, cells: list[CellSummary]) -> list[Table | str]:
     ]
 
 
-def _one_for_each_published(cells: list[CellSummary]) -> list[CellSummary]:
-    """Cells that the paper has; of two nets that stand for one of its, the grid's later one."""
-    published = [c for c in cells if c.published is not None]
-    names = [(c.cell.bag_size, name_in_paper(c.cell.model), c.cell.rule.label) for c in published]
-    return list(dict(zip(names, published, strict=True)).values())
-
-
 def page(grid: Grid, cells: list[CellSummary]) -> list[Table | str]:
     """Everything there is to say about a table, in order."""
-    published = _one_for_each_published(cells)
-    close = [c for c in published if is_close(c.best.mean, c.published or 0.0)]
+    published = judged_cells(cells)
+    close = close_cells(published)
     fewest = min((c.n_seeds for c in cells), default=0)
     most = max((c.n_seeds for c in cells), default=0)
     return [
@@ -227,8 +232,8 @@ def page(grid: Grid, cells: list[CellSummary]) -> list[Table | str]:
             caption="The same choice without labels; error on the whole test set.",
             pick=lambda cell: cell.free_whole,
         ),
-        _row_winners(grid, cells),
-        _difference_table(grid, cells),
+        _row_winners(cells),
+        _difference_table(cells),
         *_blind_table(grid, cells),
     ]
 

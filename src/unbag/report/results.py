@@ -9,9 +9,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from unbag.experiments.fidelity import close_cells, judged_cells, paper_rows
 from unbag.experiments.figures import FIGURES, draw_figure
 from unbag.experiments.grid import GRIDS, Grid, load_grids
-from unbag.experiments.published import is_close
 from unbag.experiments.rendering import FORMATS, Table
 from unbag.experiments.store import STORE_NAME, Row, read_rows
 from unbag.experiments.summary import CellSummary, summarize
@@ -93,26 +93,16 @@ def render_results(folder: Path | str, *, grids: Sequence[Grid] | None = None) -
 
 def fidelity(grid: Grid, cells: Sequence[CellSummary]) -> Fidelity:
     """Compare the cells of a table with the paper's."""
-    published = [c for c in cells if c.published is not None]
-    table_rows = defaultdict(list)
-    for cell in cells:
-        table_rows[cell.cell.bag_size, cell.cell.model].append(cell)
-    pairs = [_best_pair(row) for row in table_rows.values()]
-    compared = [(ours, paper) for ours, paper in pairs if paper is not None]
+    published, table_rows = judged_cells(cells), paper_rows(cells)
     return Fidelity(
         cells=len(cells),
         of_cells=sum(1 for _ in grid.cells()),
-        close=sum(is_close(c.best.mean, c.published or 0.0) for c in published),
+        close=len(close_cells(published)),
         published=len(published),
-        at_or_below=sum(ours <= paper for ours, paper in compared),
-        table_rows=len(compared),
+        at_or_below=sum(row.at_or_below for row in table_rows),
+        table_rows=len(table_rows),
         regret=median(c.regret for c in cells),
     )
-
-
-def _best_pair(row: Sequence[CellSummary]) -> tuple[float, float | None]:
-    published = [c.published for c in row if c.published is not None]
-    return min(c.best.mean for c in row), min(published, default=None)
 
 
 def _with_rows(grids: Sequence[Grid], rows: Sequence[Row]) -> list[tuple[Grid, list[CellSummary]]]:

@@ -1,0 +1,53 @@
+"""Cells of our tables beside the numbers of the paper that they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from unbag.experiments.published import best_published, is_close, name_in_paper
+from unbag.experiments.summary import CellSummary
+
+__all__ = ["PaperRow", "close_cells", "judged_cells", "paper_rows"]
+
+
+@dataclass(frozen=True)
+class PaperRow:
+    """A row of the paper's tables: its best number, and the cell of ours with the least error."""
+
+    published: float
+    ours: CellSummary
+
+    @property
+    def at_or_below(self) -> bool:
+        """Whether our number is as good as the paper's."""
+        return self.ours.best.mean <= self.published
+
+
+def judged_cells(cells: Sequence[CellSummary]) -> list[CellSummary]:
+    """Cells that the paper has; of several that stand for one of its, the last."""
+    published = [c for c in cells if c.published is not None]
+    return list({(*_row_of(c), c.cell.rule.label): c for c in published}.values())
+
+
+def close_cells(cells: Sequence[CellSummary]) -> list[CellSummary]:
+    """Those within 15 % or half a point of the paper."""
+    return [c for c in cells if c.published is not None and is_close(c.best.mean, c.published)]
+
+
+def paper_rows(cells: Sequence[CellSummary]) -> list[PaperRow]:
+    """Rows of the paper that have cells here, by data set, bag size and net."""
+    alike: dict[tuple[str, int, str], list[CellSummary]] = {}
+    for cell in cells:
+        alike.setdefault(_row_of(cell), []).append(cell)
+    datasets = list(dict.fromkeys(dataset for dataset, _, _ in alike))
+    found = []
+    for row in sorted(alike, key=lambda row: (datasets.index(row[0]), row[1])):
+        published = best_published(*row)
+        if published is not None:
+            found.append(PaperRow(published, min(alike[row], key=lambda c: c.best.mean)))
+    return found
+
+
+def _row_of(cell: CellSummary) -> tuple[str, int, str]:
+    return cell.cell.dataset, cell.cell.bag_size, name_in_paper(cell.cell.model)
