@@ -149,6 +149,49 @@ def test_multiclass_error_is_half_the_summed_square(rng):
     assert found.standard_error == pytest.approx(binomial, rel=0.15)
 
 
+def multilabel_bags(rng, wrong, *, bag_size=10):
+    """Bags of several labels and predictions of which `wrong`, (n_instances, n_labels), are not."""
+    labels = rng.random(wrong.shape) < 0.3
+    offsets = np.arange(0, len(wrong) + 1, bag_size)
+    proportions = labels.reshape(-1, bag_size, wrong.shape[1]).mean(axis=1)
+    bags = Bags.from_arrays(
+        np.zeros((len(wrong), 1)), offsets=offsets, proportions=proportions, task="multilabel"
+    )
+    return (labels ^ wrong).astype(float), bags
+
+
+@pytest.mark.parametrize("loss", ["zero_one", "square"])
+def test_the_interval_of_many_labels_reaches_beyond_two_wrong_ones(rng, loss):
+    hard, bags = multilabel_bags(rng, rng.random((2000, 10)) < 0.3)
+    found = estimate_risk(0.98 * hard + 0.01, bags, loss=loss)
+    assert found.low < 0.3 < found.high
+    assert found.low < found.value < found.high
+    assert found.high - found.low == pytest.approx(4 * found.standard_error, rel=0.1)
+
+
+@pytest.mark.parametrize("n_labels", [3, 10])
+@pytest.mark.parametrize("together", [False, True])
+def test_intervals_cover_whether_or_not_labels_are_wrong_together(rng, n_labels, together):
+    n_draws, found = 400, []
+    for _ in range(n_draws):
+        wrong = rng.random((1000, 1 if together else n_labels)) < 0.1
+        found.append(
+            estimate_risk(*multilabel_bags(rng, np.tile(wrong, n_labels // wrong.shape[1])))
+        )
+    share = np.mean([f.low <= 0.1 <= f.high for f in found])
+    assert abs(share - 0.95) < 4 * np.sqrt(0.95 * 0.05 / n_draws)
+    ideal = 2 * 1.96 * np.std([f.value for f in found])
+    assert np.mean([f.high - f.low for f in found]) == pytest.approx(ideal, rel=0.15)
+
+
+def test_no_wrong_class_or_label_gives_the_rule_of_three(rng):
+    hard, bags = multilabel_bags(rng, np.zeros((100, 3), bool))
+    assert estimate_risk(hard, bags).high == pytest.approx(0.03, abs=0.001)
+    classes = np.eye(3)[rng.integers(0, 3, 100)]
+    bags = Bags.from_arrays(np.zeros((100, 1)), offsets=np.arange(101), proportions=classes)
+    assert estimate_risk(classes, bags).high == pytest.approx(0.03, abs=0.003)
+
+
 def test_one_instance_bags_give_the_binomial_deviation(rng):
     labels = rng.integers(0, 2, 400).astype(float)
     scores = np.where(rng.random(400) < 0.1, 1 - labels, labels)

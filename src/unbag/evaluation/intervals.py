@@ -33,6 +33,8 @@ class ResidualLaw:
         :math:`M`; one for a binary task.
     n_outputs : int
         Length of the residual.
+    n_labels : int
+        Labels an instance has; more than one may be wrong together.
     noise_kurtosis : float
         Excess kurtosis of the noise in the proportions: 0 if normal, 3 if Laplace.
     """
@@ -43,7 +45,13 @@ class ResidualLaw:
     square_trace: float = 1.0
     cube_trace: float = 1.0
     n_outputs: int = 1
+    n_labels: int = 1
     noise_kurtosis: float = 0.0
+
+    @property
+    def highest(self) -> float:
+        """Most that :math:`|e|^2` can be: one for each label, two for a wrong class."""
+        return self.n_labels * (2.0 if self.n_outputs > self.n_labels else 1.0)
 
 
 def pearson_quantile(probability: Any, skewness: Any) -> Array:

@@ -31,10 +31,10 @@ def noise_of(bags: Bags) -> Array:
 
 
 def hard_law(bags: Bags) -> ResidualLaw:
-    """Shape of a hard prediction's residual: an error has square norm one, a wrong class two."""
+    """Shape of a hard prediction's residual: a wrong label has square norm one, a class two."""
     if bags.task == "multiclass":
         return ResidualLaw(fourth=2.0, sixth=4.0, n_outputs=bags.n_outputs)
-    return ResidualLaw(n_outputs=bags.n_outputs)
+    return ResidualLaw(n_outputs=bags.n_outputs, n_labels=bags.n_outputs)
 
 
 def score_law(soft: Array, bags: Bags) -> ResidualLaw:
@@ -65,10 +65,12 @@ def _law_at(table: ScoreTable, chances: Array) -> ResidualLaw:
 
 
 def _soft_law(scores: Array, task: str) -> ResidualLaw:
-    """Shape of a score's residual, as if the scores were calibrated.
+    """Shape of a score's residual, as if the scores were calibrated; of several labels, of each.
 
     Only ratios of moments are taken from that assumption; the risk itself scales them.
     """
+    n_outputs = scores.shape[1]
+    law = ResidualLaw(n_outputs=n_outputs, n_labels=1 if task == "multiclass" else n_outputs)
     if task == "multiclass":
         squares = (scores**2).sum(axis=1, keepdims=True) - 2 * scores + 1
         second, fourth, sixth = ((scores * squares**m).sum(axis=1).mean() for m in (1, 2, 3))
@@ -78,11 +80,7 @@ def _soft_law(scores: Array, task: str) -> ResidualLaw:
             (chance * (scores ** (m - 1) + (1 - scores) ** (m - 1))).sum(axis=1).mean()
             for m in (2, 4, 6)
         )
-        # Independent labels: the square of the sum holds a product of every two labels too.
-        fourth += (chance.sum(axis=1) ** 2 - (chance**2).sum(axis=1)).mean()
-    if second == 0:
-        return ResidualLaw(n_outputs=scores.shape[1])
-    return ResidualLaw(fourth=fourth / second, sixth=sixth / second, n_outputs=scores.shape[1])
+    return replace(law, fourth=fourth / second, sixth=sixth / second) if second else law
 
 
 def fitted_law(
@@ -97,18 +95,52 @@ def fitted_law(
         law = replace(law, square_trace=square, cube_trace=square**1.75)
     if np.isnan(law.noise_kurtosis):
         law = replace(law, noise_kurtosis=_noise_kurtosis(law, fit, residuals, sizes, noise))
-    return law
+    return _joint_law(law, fit, residuals, sizes, noise) if law.n_labels > 1 else law
+
+
+def _joint_law(
+    law: ResidualLaw, fit: Fit, residuals: Array, sizes: Array, noise: Array
+) -> ResidualLaw:
+    r"""Complete the law of each label to that of all, by how labels' squares go together in bags.
+
+    For two labels :math:`\mathrm{Cov}(k z_a^2, k z_b^2) = 2 M_{ab}^2 + \kappa_{aabb} / k`, and
+    :math:`E[e_a^2 e_b^2] = \kappa_{aabb} + M_{aa} M_{bb} + 2 M_{ab}^2`.
+    """
+    covariance = _covariance(fit, residuals, sizes, noise)
+    variances = np.diag(covariance)
+    parts = sizes[:, None] * ((residuals - fit.mean) ** 2 - noise[:, None]) - variances
+    jointly = 2 * _of_pairs(covariance**2)
+    seen = parts.sum(axis=1) ** 2 - (parts**2).sum(axis=1) - jointly * (1 - 1 / sizes)
+    weights = fit.weights / (fit.weights @ (1 / sizes))
+    # A mean of skewed squares is mostly too low; one standard error more is on the safe side.
+    error = np.sqrt(weights**2 @ (seen - seen.mean()) ** 2)
+    pairs = weights @ seen + error + _of_pairs(np.outer(variances, variances))
+    risk = max(fit.risk, 1 / sizes.sum())
+    # Between labels wrong independently, less than which is taken for chance, and all together.
+    lowest, highest = risk * (1 - 1 / law.n_labels), law.fourth * (law.n_labels - 1)
+    fourth = law.fourth + float(np.clip(pairs / risk, min(lowest, highest), highest))
+    return replace(law, fourth=fourth, sixth=law.sixth * (fourth / law.fourth) ** 2)
+
+
+def _of_pairs(matrix: Array) -> float:
+    return float(matrix.sum() - np.trace(matrix))
 
 
 def _square_trace(fit: Fit, residuals: Array, sizes: Array, noise: Array) -> float:
-    centred, weights = residuals - fit.mean, fit.weights / fit.weights.sum()
-    covariance = (centred * (weights * sizes)[:, None]).T @ centred
-    covariance -= np.eye(len(covariance)) * (weights @ (sizes * noise))
+    covariance = _covariance(fit, residuals, sizes, noise)
+    weights = fit.weights / fit.weights.sum()
     n_effective = 1 / (weights @ weights) - 1
     total = np.trace(covariance)
     # A sample covariance's squared trace is too large by about tr(M)^2 / n.
     square = (covariance**2).sum() / max(total**2, 1e-300) - 1 / n_effective
     return float(np.clip(square, 1 / len(covariance), 1))
+
+
+def _covariance(fit: Fit, residuals: Array, sizes: Array, noise: Array) -> Array:
+    """Covariance of an instance's residuals."""
+    centred, weights = residuals - fit.mean, fit.weights / fit.weights.sum()
+    covariance = (centred * (weights * sizes)[:, None]).T @ centred
+    return covariance - np.eye(len(covariance)) * (weights @ (sizes * noise))
 
 
 def _noise_kurtosis(

@@ -181,14 +181,14 @@ def risk_from_residuals(
     else:
         fit, residuals = fit_each_part(residuals, sizes, noise, parts, law=law, weights=weights)
     law = fitted_law(law, fit, residuals, sizes, noise)
-    risks = GRID * (2.0 if law.n_outputs > 1 else 1.0)
+    risks = GRID * law.highest
     deviation, skewness = law_of_estimate(law, fit, risks, sizes, noise)
     tail = (1 - confidence) / 2
     low = invert_law(fit.risk, risks, deviation, skewness, probability=1 - tail)
     high = invert_law(fit.risk, risks, deviation, skewness, probability=tail)
     if not residuals.any() and not noise.any():
-        # The rule of three: no error in N instances has chance 5 % at a risk of 3 / N.
-        high = max(high, -np.log(1 - confidence) / sizes.sum())
+        # The rule of three: no wrong one in N instances has chance 5 % if a share 3 / N is wrong.
+        high = max(high, -np.log(1 - confidence) * law.highest / sizes.sum())
     # Bags without any residual have no spread of their own, but they do have an interval.
     error = float(np.interp(fit.risk, risks, deviation)) or high / 2
     return RiskEstimate(fit.risk, low, high, error, len(sizes), confidence)
