@@ -1,6 +1,7 @@
 """`evaluate`, as a user calls it."""
 
 import ast
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -177,10 +178,32 @@ def test_multiclass_confusion_covers_entry_by_entry(rng):
         chances, _, ids, proportions = multiclass_data(rng, n_instances=1500)
         hard = np.eye(3)[chances.argmax(axis=1)]
         bags = Bags.from_arrays(hard, bags=ids, y=proportions[ids], task="multiclass")
-        _, low, high = confusion_matrix(hard, bags, np.zeros(bags.n_bags))
+        _, low, high = confusion_matrix(hard, bags)
         expected = TRUE_CONFUSION
         hits.append((low <= expected) & (expected <= high))
     assert 0.9 < np.mean(hits) < 0.99
+
+
+@pytest.mark.parametrize("sizes", [[2, 2], [1, 3], [1, 2, 1], [1, 1, 1, 1]])
+def test_multiclass_confusion_and_log_loss_are_unbiased_by_enumeration(sizes):
+    joint = np.array([[0.3, 0.2], [0.1, 0.4]])
+    scores = np.array([[0.8, 0.2], [0.3, 0.7]])  # of an instance predicted 0, and one predicted 1
+    offsets, matrix, loss = np.append(0, np.cumsum(sizes)), np.zeros((2, 2)), 0.0
+    for drawn in product(product((0, 1), repeat=2), repeat=4):
+        classes, guesses = np.array(drawn).T
+        chance = joint[classes, guesses].prod()
+        means = np.add.reduceat(np.eye(2)[classes], offsets[:-1]) / np.diff(offsets)[:, None]
+        bags = Bags.from_arrays(
+            np.zeros((4, 1)), offsets=offsets, proportions=means, task="multiclass"
+        )
+        value, *_ = confusion_matrix(np.eye(2)[guesses], bags)
+        matrix += chance * value
+        loss += chance * multiclass_log_loss(scores[guesses], bags, np.zeros(len(sizes)))[0]
+        if max(sizes) == 1:
+            counted = [np.mean((classes == a) & (guesses == b)) for a in (0, 1) for b in (0, 1)]
+            assert value.ravel() == pytest.approx(counted)
+    assert matrix == pytest.approx(joint)
+    assert loss == pytest.approx(-(joint * np.log(scores).T).sum())
 
 
 def test_multiclass_error_and_log_loss_cover(rng):

@@ -142,8 +142,8 @@ def evaluate_bags(
     estimates = _merged(shared, [found for found, *_ in outputs], bags.task)
     cells = np.stack([c for _, c, *_ in outputs], axis=1)
     if bags.task == "multiclass":
-        hard, noise = decisions(values, bags.task), noise_of(bags)
-        cells = np.stack(confusion_matrix(hard, bags, noise, confidence=confidence))[:, None]
+        hard = decisions(values, bags.task)
+        cells = np.stack(confusion_matrix(hard, bags, confidence=confidence))[:, None]
     value, low, high = cells if bags.task == "multilabel" else cells[:, 0]
     error = estimates["error"]
     return Evaluation(

@@ -16,7 +16,7 @@ Array = NDArray[Any]
 
 
 def confusion_matrix(
-    decisions: Array, bags: Bags, noise: Array, *, confidence: float = 0.95
+    decisions: Array, bags: Bags, *, confidence: float = 0.95
 ) -> tuple[Array, Array, Array]:
     r"""Share of instances of each true class (rows) predicted as each class (columns).
 
@@ -30,9 +30,14 @@ def confusion_matrix(
     -------
     value, low, high : array of shape (n_classes, n_classes)
         With t intervals from the bags' contributions. Unbiased, so entries may be negative.
+
+    Notes
+    -----
+    Noise that is independent from class to class adds to squares of a class alone, none of which
+    is used: nothing need be known of it.
     """
     predicted = bags.mean(decisions)
-    parts = _contributions(predicted, bags.proportions, bags.sizes.astype(float), noise)
+    parts = _contributions(predicted, bags.proportions, bags.sizes.astype(float))
     matrices = _to_confusion(*parts)
     value = matrices.mean(axis=0)
     error = matrices.std(axis=0, ddof=1) / np.sqrt(bags.n_bags)
@@ -41,18 +46,18 @@ def confusion_matrix(
 
 
 def _contributions(
-    predicted: Array, proportions: Array, sizes: Array, noise: Array
+    predicted: Array, proportions: Array, sizes: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Each bag's share, averaging to E[e e'], E[e (h + y)'], E[e] and E[h]."""
+    """Each bag's share, averaging to E[e e'], E[e (h + y)'], E[e] and E[h] (diagonals aside)."""
     shares = sizes / sizes.sum()
-    scale = len(sizes) / (len(sizes) - 1)
+    # The product of two means holds a covariance too, divided by the number of instances.
+    scale = len(sizes) / (len(sizes) - 1) * (1 - 1 / sizes.sum())
     residual, total = predicted - proportions, predicted + proportions
     means = shares @ residual, shares @ total
     e, t = residual - means[0], total - means[1]
-    added = (sizes * noise)[:, None, None] * np.eye(e.shape[1])
     weighted = sizes[:, None, None] * scale
-    squares = weighted * e[:, :, None] * e[:, None, :] - added
-    crosses = weighted * e[:, :, None] * t[:, None, :] + added
+    squares = weighted * e[:, :, None] * e[:, None, :]
+    crosses = weighted * e[:, :, None] * t[:, None, :]
     of_mean = (shares * len(sizes))[:, None]
     squares = squares + _product(means[0], means[0], of_mean * e, of_mean * e)
     crosses = crosses + _product(means[0], means[1], of_mean * e, of_mean * t)
@@ -86,7 +91,7 @@ def _to_confusion(squares: Array, crosses: Array, gaps: Array, chosen: Array) ->
 def multiclass_log_loss(
     scores: Array, bags: Bags, noise: Array, *, confidence: float = 0.95
 ) -> tuple[float, float, float, float]:
-    r"""Mean of :math:`-\log f_y`, with the scores themselves as control.
+    r"""Mean of :math:`-\log f_y`, unbiased, with the scores themselves as control.
 
     Returns
     -------
@@ -101,7 +106,8 @@ def multiclass_log_loss(
     gap, level = shares @ residuals, losses.mean(axis=0)
     e = residuals - gap
     products = sizes * (e * (means - level)).sum(axis=1)
-    value = (scores * losses).sum(axis=1).mean() + gap @ level + products.sum() / (len(sizes) - 1)
+    together = products.sum() / (len(sizes) - 1) * (1 - 1 / sizes.sum())
+    value = (scores * losses).sum(axis=1).mean() + gap @ level + together
     covariance = (e * sizes[:, None]).T @ e / (len(sizes) - 1)
     paired = np.trace(covariance @ np.atleast_2d(np.cov(losses.T))) / len(sizes)
     # Products of an instance with itself are part of the average over instances below.
