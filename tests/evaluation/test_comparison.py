@@ -1,4 +1,4 @@
-"""Comparing two classifiers, the guard against inverted labels, and privacy's noise."""
+"""Comparing two classifiers, and privacy's noise."""
 
 import numpy as np
 import pytest
@@ -6,13 +6,11 @@ from scipy import integrate, stats
 
 from unbag.bags import Bags, make_bags
 from unbag.evaluation import (
-    check_flip,
     compare_models,
     compare_scores,
     estimate_risk,
     pairwise_value,
     privacy_noise,
-    repair_flip,
 )
 
 
@@ -61,47 +59,6 @@ def test_reads_as_a_sentence(rng):
     assert swapped.value == pytest.approx(-found.value)
     same = compare_models(first, first, np.zeros((40_000, 1)), y, bags=ids)
     assert (same.value, same.p_value) == (0, 1)
-
-
-@pytest.mark.parametrize("inverted", [False, True])
-def test_flip_is_found_and_repaired(rng, inverted):
-    labels, scores, _ = two_classifiers(rng, 2000, gap=0.0)
-    scores = 0.1 + 0.8 * scores
-    bags = make_bags(np.zeros((2000, 1)), labels, bag_size=20, seed=0)
-    shown = 1 - scores if inverted else scores
-    found = check_flip(shown, bags)
-    assert found.flipped == inverted and found.p_value < 1e-3
-    np.testing.assert_allclose(repair_flip(shown, bags), scores)
-    assert ("inverted" in str(found)) == inverted
-
-
-def test_flip_is_left_alone_when_the_bags_cannot_tell(rng):
-    scores = rng.random(200)
-    bags = make_bags(np.zeros((200, 1)), np.arange(200) % 2, bag_size=20, seed=0)
-    p_values = [check_flip(rng.random(200), bags).p_value for _ in range(200)]
-    # The better of two directions is reported, so a level of 2.5 % is reached in 5 % of cases.
-    assert np.mean(np.array(p_values) < 0.025) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 200)
-    assert repair_flip(scores, bags, level=0.0).tolist() == scores.tolist()
-
-
-def test_classes_in_another_order_are_found(rng):
-    classes = rng.integers(0, 3, 3000)
-    scores = 0.7 * np.eye(3)[classes] + 0.1
-    bags = make_bags(np.zeros((3000, 1)), np.eye(3)[classes], bag_size=10, seed=0)
-    assert not check_flip(scores, bags).flipped
-    shuffled = scores[:, [2, 0, 1]]
-    found = check_flip(shuffled, bags)
-    assert found.flipped and found.p_value < 1e-3
-    np.testing.assert_allclose(repair_flip(shuffled, bags), scores)
-
-
-def test_one_inverted_label_of_two_is_found(rng):
-    labels = (rng.random((2000, 2)) < 0.4).astype(float)
-    scores = 0.1 + 0.8 * labels
-    bags = make_bags(np.zeros((2000, 1)), labels, bag_size=10, seed=0)
-    shown = np.stack([scores[:, 0], 1 - scores[:, 1]], axis=1)
-    assert check_flip(shown, bags).order == (0, -2)
-    np.testing.assert_allclose(repair_flip(shown, bags), scores)
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "geometric", "gaussian"])

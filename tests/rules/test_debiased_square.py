@@ -1,5 +1,6 @@
 """What only the debiased square loss claims."""
 
+import laws
 import pytest
 import torch
 
@@ -55,6 +56,14 @@ def test_the_gradient_flows_through_the_batch_share_only():
         torch.autograd.grad(loss, logits), torch.autograd.grad(wanted, logits)
     )
     assert not state.requires_grad
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel"])
+def test_an_average_without_a_past_has_its_own_gradient(task, generator):
+    rule = DebiasedSquare(debias="moving", beta=0.0)
+    assert not rule.semi_gradient
+    logits, _, batch = laws.random_problem(generator, [1, 4, 2, 5], task)
+    assert torch.autograd.gradcheck(lambda x: rule(x, batch), logits.requires_grad_())
 
 
 def test_nan_in_the_state_means_not_started():

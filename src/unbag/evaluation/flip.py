@@ -11,10 +11,12 @@ from scipy import optimize, stats
 
 from unbag.bags import Bags
 from unbag.evaluation.risk import checked_scores
+from unbag.randomness import numpy_generator
 
 __all__ = ["FlipCheck", "check_flip", "repair_flip"]
 
 Array = NDArray[Any]
+N_SHUFFLES = 1999
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,11 @@ class FlipCheck:
         Which output belongs to each class; for a binary task ``(0,)``, or ``(-1,)`` if inverted;
         for a multilabel one, ``-1 - label`` marks an inverted label.
     p_value : float
-        Chance of so clear a preference for `order` over its rival if the scores told nothing. A
-        large value means that the bags cannot tell.
+        If flipped, the level from which `repair_flip` turns something: the chance of so clear a
+        preference for another order if the given one is right or the scores tell nothing.
+        Otherwise, the chance of so clear a preference for the given order over its nearest rival
+        (one label inverted, two classes swapped) if the bags have none. A large value means that
+        the bags cannot tell.
     covariances : array of shape (n_outputs, n_outputs)
         Estimated covariance of each label (row) with each score (column).
 
@@ -71,14 +76,12 @@ def check_flip(scores: Any, bags: Bags) -> FlipCheck:
     >>> check_flip(np.array([1, 1, 0, 1, 0, 0, 1, 0]), bags).flipped
     True
     """
-    values = checked_scores(scores, bags)
-    parts = _covariance_parts(values, bags)
-    covariances = parts.mean(axis=0)
-    order = _best_order(covariances, bags.task)
-    rival = _rival(order, covariances, bags.task)
-    contrast = _fit(parts, order, bags.task) - _fit(parts, rival, bags.task)
-    straight = tuple(range(len(order)))
-    return FlipCheck(order != straight, order, _p_value(contrast), covariances)
+    labels, outputs = _centred(checked_scores(scores, bags), bags)
+    order, p_values = _findings(labels, outputs, bags.task)
+    flipped = bool((order != np.arange(len(order))).any())
+    p_value = p_values.min() if flipped else _p_value_as_given(labels, outputs, bags.task)
+    covariances = labels.T @ outputs / bags.n_bags
+    return FlipCheck(flipped, tuple(order.tolist()), float(p_value), covariances)
 
 
 def repair_flip(scores: Any, bags: Bags, *, level: float = 0.05) -> Array:
@@ -91,7 +94,13 @@ def repair_flip(scores: Any, bags: Bags, *, level: float = 0.05) -> Array:
     bags : Bags
         Bags the scores were not fitted on.
     level : float
-        Chance of turning scores that are the right way round.
+        Greatest chance of turning any label, or any classes, that are the right way round.
+
+    Notes
+    -----
+    Labels are tested one by one, with Holm's correction for their number. Classes are tested by the
+    groups that trade places: the covariance each group gains is held against the most that any
+    order gains when the proportions are shuffled over the bags (1999 times, always the same way).
 
     Examples
     --------
@@ -100,58 +109,88 @@ def repair_flip(scores: Any, bags: Bags, *, level: float = 0.05) -> Array:
     >>> repair_flip(scores, bags, level=0.2)[:2]
     array([0.1, 0.1])
     """
-    found = check_flip(scores, bags)
+    order, p_values = _findings(*_centred(checked_scores(scores, bags), bags), bags.task)
+    order = np.where(p_values <= level, order, np.arange(len(order)))
     values = np.array(scores, dtype=float)
-    if not found.flipped or found.p_value > level:
-        return values
     if bags.task == "multiclass":
-        return values[:, list(found.order)]
-    turned = np.array([number < 0 for number in found.order])
-    return 1 - values if bags.task == "binary" else np.where(turned, 1 - values, values)
+        return values[:, order]
+    return np.where(order < 0, 1 - values, values)
 
 
-def _covariance_parts(values: Array, bags: Bags) -> Array:
-    """Each bag's share in the covariances, of shape (n_bags, n_outputs, n_outputs)."""
+def _centred(values: Array, bags: Bags) -> tuple[Array, Array]:
+    """Proportions and mean scores of bags (n_bags, n_outputs), of mean zero and equal variance.
+
+    The mean of their products is the covariance of labels and scores of single instances.
+    """
     sizes = bags.sizes.astype(float)
     shares = sizes / sizes.sum()
-    targets = bags.proportions.reshape(bags.n_bags, -1)
-    means = bags.mean(values)
-    scale = sizes * bags.n_bags / (bags.n_bags - 1)
-    a, f = targets - shares @ targets, means - shares @ means
-    return scale[:, None, None] * a[:, :, None] * f[:, None, :]
+    scale = np.sqrt(sizes * bags.n_bags / (bags.n_bags - 1))[:, None]
+    targets, means = bags.proportions.reshape(bags.n_bags, -1), bags.mean(values)
+    return scale * (targets - shares @ targets), scale * (means - shares @ means)
 
 
-def _best_order(covariances: Array, task: str) -> tuple[int, ...]:
+def _findings(labels: Array, outputs: Array, task: str) -> tuple[Array, Array]:
+    """The order that fits best, and for each output the p-value of its being elsewhere."""
     if task == "multiclass":
-        return tuple(int(i) for i in optimize.linear_sum_assignment(-covariances)[1])
-    return tuple(
-        label if covariances[label, label] >= 0 else -1 - label for label in range(len(covariances))
-    )
+        return _class_order(labels, outputs)
+    products = labels * outputs
+    straight = np.arange(products.shape[1])
+    inverted = products.mean(axis=0) < 0
+    p_values = np.where(inverted, _holm(_p_values(-products)), 1.0)
+    return np.where(inverted, -1 - straight, straight), p_values
 
 
-def _rival(order: tuple[int, ...], covariances: Array, task: str) -> tuple[int, ...]:
-    """The order to be told from `order`: the given one or, if that is best, the next best."""
-    straight = tuple(range(len(order)))
-    if order != straight:
-        return straight
+def _class_order(labels: Array, outputs: Array) -> tuple[Array, Array]:
+    covariances = labels.T @ outputs
+    order = optimize.linear_sum_assignment(-covariances)[1]
+    straight = np.arange(len(order))
+    if (order == straight).all():
+        return order, np.ones(len(order))
+    groups = straight
+    for _ in order:
+        groups = np.minimum(groups, groups[order])
+    gains = covariances[straight, order] - np.diag(covariances)
+    gains = np.bincount(groups, gains)[groups]
+    by_chance = _greatest_gains(labels, outputs)
+    # A shuffle that changes nothing has to count, whatever the rounding.
+    reached = (by_chance[:, None] >= gains * (1 - 1e-9)).sum(axis=0)
+    return order, (1 + reached) / (1 + N_SHUFFLES)
+
+
+def _greatest_gains(labels: Array, outputs: Array) -> Array:
+    """What the best order gains over the given one in each shuffle of bags."""
+    generator = numpy_generator("flip", "shuffles")
+    gains = np.empty(N_SHUFFLES)
+    for number in range(N_SHUFFLES):
+        covariances = generator.permutation(labels).T @ outputs
+        best = optimize.linear_sum_assignment(-covariances)
+        gains[number] = covariances[best].sum() - np.trace(covariances)
+    return gains
+
+
+def _p_value_as_given(labels: Array, outputs: Array, task: str) -> float:
+    """The p-value of the given order against the nearest rival."""
     if task != "multiclass":
-        weakest = int(np.argmin(np.diag(covariances)))
-        return tuple(-1 - i if i == weakest else i for i in order)
-    pairs = [(i, j) for i in range(len(order)) for j in range(i)]
-    swaps = [tuple({i: j, j: i}.get(n, n) for n in straight) for i, j in pairs]
-    return max(swaps, key=lambda o: sum(covariances[n, o[n]] for n in straight))
+        return float(_p_values(labels * outputs).max())
+    first, second = np.triu_indices(labels.shape[1], 1)
+    between = (labels[:, first] - labels[:, second]) * (outputs[:, first] - outputs[:, second])
+    return float(_p_values(between).max())
 
 
-def _fit(parts: Array, order: tuple[int, ...], task: str) -> Array:
-    """Each bag's support for an order."""
-    if task == "multiclass":
-        return parts[:, np.arange(len(order)), list(order)].sum(axis=1)
-    signs = np.array([-1 if number < 0 else 1 for number in order])
-    return (np.diagonal(parts, axis1=1, axis2=2) * signs).sum(axis=1)
+def _p_values(products: Array) -> Array:
+    """Chance of so great a mean over bags, for each column, if the true one is zero."""
+    mean = products.mean(axis=0)
+    error = products.std(axis=0, ddof=1) / np.sqrt(len(products))
+    # Two bags have the same product, so only rounding tells them apart.
+    telling = error > 1e-9 * np.abs(mean)
+    ratio = mean / np.where(telling, error, 1.0)
+    return np.where(telling, stats.t.sf(ratio, len(products) - 1), 1.0)
 
 
-def _p_value(contrast: Array) -> float:
-    error = contrast.std(ddof=1) / np.sqrt(len(contrast))
-    if error == 0:
-        return 1.0
-    return float(stats.t.sf(contrast.mean() / error, len(contrast) - 1))
+def _holm(p_values: Array) -> Array:
+    """P-values made so large that the chance of any false one below a level is that level."""
+    ranks = np.argsort(p_values)
+    grown = np.maximum.accumulate(p_values[ranks] * np.arange(len(ranks), 0, -1))
+    adjusted = np.empty(len(ranks))
+    adjusted[ranks] = np.minimum(grown, 1.0)
+    return adjusted

@@ -32,13 +32,16 @@ class Rule(ABC):
     """Tasks the mathematics allows."""
     differentiable: ClassVar[bool] = True
     """Whether gradients mean anything."""
-    semi_gradient: ClassVar[bool] = False
-    """Whether a part of the loss is held constant, so that steps do not follow its own gradient."""
 
     @classmethod
     def variants(cls) -> tuple[Rule, ...]:
         """Every form of the rule that the contract is run on."""
         return (cls(),)
+
+    @property
+    def semi_gradient(self) -> bool:
+        """Whether a part of the loss is held constant, so that steps leave its own gradient."""
+        return False
 
     @property
     def unbiased(self) -> bool:

@@ -57,7 +57,6 @@ class CountPosterior(Rule):
     name: ClassVar[str] = "count_posterior"
     paper_name: ClassVar[str] = "new"
     instance_loss: ClassVar[InstanceLoss] = "majority"
-    semi_gradient: ClassVar[bool] = True
     use_when: ClassVar[str] = (
         "Models too simple for the truth, linear ones above all, and bags of up to a hundred. "
         "A step costs as much as one of `count_likelihood`."
@@ -68,6 +67,11 @@ class CountPosterior(Rule):
     def __post_init__(self) -> None:
         if self.votes not in range(1, 21):
             raise ValueError(f"votes must be a whole number from 1 to 20, got {self.votes}.")
+
+    @property
+    def semi_gradient(self) -> bool:
+        """True: the posterior is held constant."""
+        return True
 
     def loss(self, logits: Tensor, batch: BagBatch) -> Tensor:
         """Compute the expected loss under the posterior of the labels."""

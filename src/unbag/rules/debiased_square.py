@@ -81,6 +81,11 @@ class DebiasedSquare(Rule):
         return (cls(), cls(debias="batch"), cls(debias="moving"))
 
     @property
+    def semi_gradient(self) -> bool:
+        """True for "moving", which holds the past's share of the average constant."""
+        return self.debias == "moving" and self.beta > 0
+
+    @property
     def unbiased(self) -> bool:
         """True for "pairwise" alone."""
         return self.debias == "pairwise"
