@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 import unbag.evaluation
 from unbag.bags import Bags, BagTarget
 from unbag.errors import BagDataError
-from unbag.evaluation import Evaluation, estimate_risk, evaluate, evaluate_bags
+from unbag.evaluation import Evaluation, compare_models, estimate_risk, evaluate, evaluate_bags
 from unbag.evaluation.multiclass import confusion_matrix, multiclass_log_loss
 
 
@@ -87,6 +87,15 @@ def test_bags_of_one_give_the_metrics_of_labels(binary, scores):
     expected = np.sqrt(found["error"].value * (1 - found["error"].value) / len(labels))
     assert found["error"].standard_error == pytest.approx(expected, rel=0.02)
     assert found.equivalent_labels == pytest.approx(len(labels), rel=0.05)
+
+
+def test_forgotten_bags_are_refused(scores):
+    labels = np.arange(len(scores)) % 2
+    for y, noise in ((np.full(len(scores), 0.5), None), (labels, 0.01)):
+        with pytest.raises(BagDataError, match="no bags"):
+            evaluate(scores, None, y, noise_variance=noise)
+        with pytest.raises(BagDataError, match="no bags"):
+            compare_models(scores, scores, None, y, noise_variance=noise)
 
 
 def test_bags_that_leave_rows_out_ignore_their_scores(binary, scores):
