@@ -2,6 +2,7 @@
 
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import laws
@@ -12,6 +13,7 @@ from torch import nn
 
 from unbag import Bags
 from unbag.engine import Settings, ShardedBagBatch, Trial, shard_bags, train_sharded
+from unbag.engine.sharding import gather_shards
 from unbag.rules import RULES
 
 EVERY_RULE = [v for rule in RULES.values() for v in rule.variants() if v.differentiable]
@@ -117,6 +119,14 @@ def train_every_rule():
     return [train_sharded(trial, shard, settings=SETTINGS) for trial in trials]
 
 
+def noise_of_some():
+    """What all know of the noise when only the second worker has any."""
+    shard = own_shard(unequal_bags())
+    if dist.get_rank() == 1:
+        shard = replace(shard, noise_variance=np.full(shard.n_bags, 0.01))
+    return gather_shards(shard).table.noise_variance
+
+
 class Fragile(nn.Module):
     """A net whose second worker is killed in the middle of an epoch, the first time."""
 
@@ -153,6 +163,7 @@ def everything(folder):
     return {
         "gaps": largest_gaps(),
         "gaps without a backward": largest_gaps(ForwardOnly),
+        "noise": noise_of_some(),
         "trainings": train_every_rule(),
         "calm": train_with_a_kill(folder, calm, "calm-states"),
     }

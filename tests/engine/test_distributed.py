@@ -35,6 +35,10 @@ def test_the_comparison_rejects_sums_without_a_backward(of_two):
     assert min(of_two["gaps without a backward"].values()) > 1e-3
 
 
+def test_workers_without_noise_have_exact_proportions(of_two):
+    assert of_two["noise"].tolist() == [0.0] * 6 + [0.01] * 24
+
+
 def test_every_rule_trains_as_in_one_process(of_two):
     assert len(of_two["trainings"]) == len(work.EVERY_RULE)
     for result in of_two["trainings"]:

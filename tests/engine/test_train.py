@@ -246,6 +246,9 @@ def test_known_noise_reaches_the_rule(rng):
     [a] = train([Trial()], exact, settings=SHORT)
     [b] = train([Trial()], noisy, settings=SHORT)
     assert (b.history["loss"] < a.history["loss"]).all()
+    together = train([Trial(), Trial()], [exact, noisy], settings=SHORT)
+    for one, alone in zip(together, (a, b), strict=True):
+        np.testing.assert_allclose(one.history["loss"], alone.history["loss"], rtol=1e-4)
 
 
 def test_bad_arguments_are_refused(rng):

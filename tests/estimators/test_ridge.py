@@ -101,6 +101,40 @@ def test_noisy_bags_weigh_less():
     assert noisy.weights[1] == pytest.approx(1 / (1 / 10 + 4 * 0.1))
 
 
+def noisy_bags(rng, n_bags, bag_size, n_features, noise_variance):
+    X = rng.normal(size=(n_bags * bag_size, n_features))
+    labels = X[:, :3].sum(axis=1) > 0
+    noise = np.sqrt(noise_variance) * rng.normal(size=n_bags)
+    proportions = labels.reshape(n_bags, bag_size).mean(axis=1) + noise
+    return X, labels, X.reshape(n_bags, bag_size, n_features).mean(axis=1), proportions
+
+
+@pytest.mark.parametrize("share_noisy", [1.0, 0.5])
+def test_leave_one_out_of_noisy_bags_estimates_the_square_loss(rng, share_noisy):
+    n_bags, bag_size = 4000, 25
+    noise_variance = np.where(np.arange(n_bags) < share_noisy * n_bags, 0.01, 0.0)
+    X, labels, means, proportions = noisy_bags(rng, n_bags, bag_size, 4, noise_variance)
+    clf = BagRidgeClassifier(penalties=[0.1]).fit_means(
+        means, proportions, np.full(n_bags, bag_size), noise_variance=noise_variance
+    )
+    loss = np.mean((X @ clf.coef_ + clf.intercept_ - labels) ** 2)
+    # A bag's estimate has a deviation of sqrt(2) (loss + size * noise), 0.5 here; without the
+    # noise subtracted the mean is off by at least 0.125.
+    assert clf.leave_one_out_[0] == pytest.approx(loss, abs=4 * 0.5 / n_bags**0.5)
+
+
+def test_noisy_bags_do_not_choose_the_penalty(rng):
+    """Bags that hardly count in the fit hardly count in the choice between fits."""
+    n_bags, bag_size = 200, 20
+    noise_variance = np.where(np.arange(n_bags) < n_bags / 2, 0.0, 100.0)
+    _, _, means, proportions = noisy_bags(rng, n_bags, bag_size, 60, noise_variance)
+    sizes = np.full(n_bags, bag_size)
+    both = BagRidgeClassifier().fit_means(means, proportions, sizes, noise_variance=noise_variance)
+    exact = slice(0, n_bags // 2)
+    alone = BagRidgeClassifier().fit_means(means[exact], proportions[exact], sizes[exact])
+    assert np.abs(np.log10(both.penalty_ / alone.penalty_)) < 0.5
+
+
 def test_identical_bag_means_leave_the_intercept():
     X = np.ones((6, 2))
     clf = BagRidgeClassifier().fit(X, [0.5, 0.5, 1, 1, 1, 0], bags=[0, 0, 1, 1, 2, 3])

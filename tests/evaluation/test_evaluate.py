@@ -1,6 +1,7 @@
 """`evaluate`, as a user calls it."""
 
 import ast
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 import unbag.evaluation
 from unbag.bags import Bags, BagTarget
 from unbag.errors import BagDataError
-from unbag.evaluation import Evaluation, estimate_risk, evaluate, evaluate_bags
+from unbag.evaluation import Evaluation, compare_models, estimate_risk, evaluate, evaluate_bags
 from unbag.evaluation.multiclass import confusion_matrix, multiclass_log_loss
 
 
@@ -90,6 +91,15 @@ def test_bags_of_one_give_the_metrics_of_labels(binary, scores):
     assert found.equivalent_labels == pytest.approx(len(labels), rel=0.05)
 
 
+def test_forgotten_bags_are_refused(scores):
+    labels = np.arange(len(scores)) % 2
+    for y, noise in ((np.full(len(scores), 0.5), None), (labels, 0.01)):
+        with pytest.raises(BagDataError, match="no bags"):
+            evaluate(scores, None, y, noise_variance=noise)
+        with pytest.raises(BagDataError, match="no bags"):
+            compare_models(scores, scores, None, y, noise_variance=noise)
+
+
 def test_bags_that_leave_rows_out_ignore_their_scores(binary, scores):
     X, _, ids, y = binary
     bags = Bags.from_arrays(X, bags=ids, y=y)
@@ -108,7 +118,8 @@ def test_noise_is_accounted_for(binary, scores, rng):
     exact = evaluate(scores, X, y, bags=ids)
     assert abs(found["error"].value - exact["error"].value) < 4 * found["error"].standard_error
     assert found["error"].standard_error > exact["error"].standard_error
-    ignored = evaluate_bags(scores, Bags.from_arrays(X, bags=ids, y=noisy, noise_variance=0.0))
+    known = Bags.from_arrays(X, bags=ids, y=noisy, noise_variance=variance)
+    ignored = evaluate_bags(scores, replace(known, noise_variance=None))
     assert ignored["error"].value > found["error"].high
 
 

@@ -89,12 +89,40 @@ def test_a_bad_bag_is_named(change, message):
         ({"q": [0, 0, 2]}, Roles("g", ("rate", "q")), "row 3, column 'q', bag 'b': 'q' must lie"),
         ({"k": [2, 2, 2]}, Roles("g", ("rate",), size="k"), "row 3, column 'k'.* number of rows"),
         ({"s": [-1, -1, 0]}, Roles("g", ("rate",), noise="s"), "column 's'.* not be negative"),
+        (
+            {"rate": [50, 50, 100], "s": [0, 0, 0]},
+            Roles("g", ("rate",), noise="s"),
+            "column 'rate'.* between 0 and 1.* Divide percentages",
+        ),
+        (
+            {"rate": [0.5, 0.5, 1.5], "s": [1, 1, 0]},
+            Roles("g", ("rate",), noise="s"),
+            "row 3, column 'rate', bag 'b'.*but for its stated noise",
+        ),
+        (
+            {"n": [0.5, 0.5, 0.5], "s": [1, 1, 0]},
+            Roles("g", counts=("n",), noise="s"),
+            "column 'n', bag 'b'.* whole number",
+        ),
+        (
+            {"n": [-9, -9, 1], "s": [0.01, 0.01, 0.01]},
+            Roles("g", counts=("n",), noise="s"),
+            "column 'n', bag 'a'.*but for its stated noise",
+        ),
         ({}, Roles("g", ("ratio",)), "no column 'ratio'.*Did you mean 'rate'"),
     ],
 )
 def test_bad_columns_of_bags_are_named(columns, roles, message):
     with pytest.raises(TableError, match=message):
         scan_table(pa.table(GOOD | columns), roles)
+
+
+def test_noise_of_variance_zero_is_no_noise():
+    roles = Roles("g", ("rate",), noise="s")
+    exact = scan_table(pa.table(GOOD | {"s": [0, 0, 0]}), roles).index
+    assert exact.noise_variance is None
+    noisy = scan_table(pa.table(GOOD | {"rate": [-0.5, -0.5, 1], "s": [1, 1, 0]}), roles).index
+    assert noisy.noise_variance.tolist() == [1, 0]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from unbag.bags.bags import Bags
 from unbag.bags.batch import BagBatch, Task
 from unbag.bags.making import as_bags, cut_batches, make_bags, split_bags
-from unbag.bags.target import BagKFold, BagTarget, bags_of, variance_of
+from unbag.bags.target import BagKFold, BagTarget, bags_of, refuse_without_bags, variance_of
 
 __all__ = [
     "BagBatch",
@@ -15,6 +15,7 @@ __all__ = [
     "bags_of",
     "cut_batches",
     "make_bags",
+    "refuse_without_bags",
     "split_bags",
     "variance_of",
 ]

@@ -108,7 +108,7 @@ class Bags:
         rows = np.argsort(codes, kind="stable")
         values = _read_values(y, proportions, counts, rows, sizes, ids, bag_ids)
         variance = read_noise(noise_variance, y is not None, rows, sizes, ids, bag_ids)
-        values = validation.check_proportions(values, sizes, ids, noisy=variance is not None)
+        values = validation.check_proportions(values, sizes, ids, noise_variance=variance)
         if values.shape[1:] == (1,) and task != "multilabel":
             values = values[:, 0]
         task = find_task(values, sizes, noise_variance=variance, task=task)
@@ -275,7 +275,10 @@ def read_noise(
     ids: list[Hashable],
     bag_ids: Any = None,
 ) -> Array | None:
-    """Noise variance of each bag, from any of the forms that `Bags.from_arrays` takes."""
+    """Noise variance of each bag, from any of the forms that `Bags.from_arrays` takes.
+
+    None if there is no noise.
+    """
     if noise_variance is None:
         return None
     if np.ndim(noise_variance) == 0 and not hasattr(noise_variance, "keys"):

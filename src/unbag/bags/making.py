@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from unbag.arguments import check_choice
 from unbag.bags.bags import Bags
-from unbag.bags.target import bags_of, variance_of
+from unbag.bags.target import bags_of, refuse_without_bags, variance_of
 from unbag.errors import BagDataError
 from unbag.randomness import numpy_generator
 
@@ -76,7 +76,8 @@ def as_bags(X: Any, y: Any = None, *, bags: Any = None, noise_variance: Any = No
     X : Bags, array of shape (n_instances, ...), or None
         None stands for instances that nobody looks at.
     y : array of shape (n_instances,) or (n_instances, n_outputs), optional
-        Each instance's bag proportion, or a `BagTarget`; nothing beside a `Bags`.
+        Each instance's bag proportion, or a `BagTarget`; without `bags`, its label 0 or 1;
+        nothing beside a `Bags`.
     bags : array of shape (n_instances,), optional
         Bag of each instance.
     noise_variance : float, mapping from bag, or array of shape (n_instances,), optional
@@ -98,9 +99,11 @@ def as_bags(X: Any, y: Any = None, *, bags: Any = None, noise_variance: Any = No
     if y is None:
         raise BagDataError("y is missing: pass each instance's bag proportion, or a Bags as X.")
     ids = bags_of(y, bags)
-    ids = np.arange(len(y)) if ids is None else ids
-    X = np.zeros(len(y)) if X is None else X
     variance = variance_of(y, noise_variance)
+    if ids is None:
+        refuse_without_bags(y, noise_variance=variance)
+        ids = np.arange(len(y))
+    X = np.zeros(len(y)) if X is None else X
     return Bags.from_arrays(X, bags=ids, y=np.asarray(y), noise_variance=variance)
 
 

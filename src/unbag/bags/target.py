@@ -14,7 +14,7 @@ from unbag.bags.bags import read_noise
 from unbag.bags.validation import as_values, factorize, one_per_instance, values_by_bag
 from unbag.errors import BagDataError, SplitBagsWarning
 
-__all__ = ["BagKFold", "BagTarget", "bags_of", "variance_of"]
+__all__ = ["BagKFold", "BagTarget", "bags_of", "refuse_without_bags", "variance_of"]
 
 
 class BagTarget(np.ndarray):
@@ -134,6 +134,22 @@ def bags_of(y: Any, bags: Any) -> Any:
 def variance_of(y: Any, noise_variance: Any) -> Any:
     """Noise variance of a target: that given, or that a `BagTarget` carries; None for neither."""
     return getattr(y, "noise_variance", None) if noise_variance is None else noise_variance
+
+
+def refuse_without_bags(y: Any, **given: Any) -> None:
+    """Refuse, where no bags are given, what is said of bags: fractions as `y`, or an option."""
+    for name, value in given.items():
+        if value is not None:
+            raise BagDataError(
+                f"{name} says something about the proportions of bags, but no bags were given: "
+                f"pass `bags`, or a BagTarget as y. Got {value!r}."
+            )
+    y = np.asarray(y)
+    if y.dtype.kind == "f" and ((y > 0) & (y < 1)).any():
+        raise BagDataError(
+            "y holds fractions, so it must be proportions, but no bags were given. Unknown label "
+            "type: pass `bags`, or a BagTarget; for labels of single instances pass class labels."
+        )
 
 
 class BagKFold(GroupKFold):

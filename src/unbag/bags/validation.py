@@ -22,6 +22,7 @@ __all__ = [
     "factorize",
     "match_to_bags",
     "one_per_instance",
+    "reach_of_noise",
     "values_by_bag",
 ]
 
@@ -197,21 +198,31 @@ def one_per_instance(values: Any, n_instances: int, n_bags: int) -> bool:
     return len(values) == n_instances and (unnamed or n_bags < n_instances)
 
 
+def reach_of_noise(variance: Array) -> Array:
+    """How far outside [0, 1] noise may carry a proportion: 10 standard deviations and some more.
+
+    The farthest of n draws of Laplace noise is beyond 10 + log n of them once in a million times.
+    """
+    return (10 + np.log(len(variance))) * np.sqrt(variance)
+
+
 def check_proportions(
-    proportions: Array, sizes: Array, ids: list[Hashable], *, noisy: bool
+    proportions: Array, sizes: Array, ids: list[Hashable], *, noise_variance: Array | None
 ) -> Array:
-    """Refuse NaN and values outside [0, 1]; warn when an exact proportion cannot be a count."""
+    """Refuse NaN and what noise cannot explain; warn if an exact proportion cannot be a count."""
     proportions = np.asarray(proportions, dtype=float)
     per_bag = proportions.reshape(len(sizes), -1)
     _refuse(~np.isfinite(per_bag), proportions, ids, "finite", "Drop those bags, or repair them.")
-    if noisy:
-        return proportions
-    outside = (per_bag < 0) | (per_bag > 1)
     way_out = (
         "Pass counts as `counts`, divide percentages by 100, or state `noise_variance` if noise "
         "was added on purpose."
     )
-    _refuse(outside, proportions, ids, "in [0, 1]", way_out)
+    if noise_variance is not None:
+        reach = reach_of_noise(noise_variance)[:, None]
+        outside = (per_bag < -reach) | (per_bag > 1 + reach)
+        _refuse(outside, proportions, ids, "in [0, 1] but for their stated noise", way_out)
+        return proportions
+    _refuse((per_bag < 0) | (per_bag > 1), proportions, ids, "in [0, 1]", way_out)
     fractional = ~are_whole_counts(per_bag, sizes)
     if fractional.any():
         first = np.flatnonzero(fractional)[0]
@@ -254,12 +265,12 @@ def check_one_per_instance(variance: Any, n_instances: int) -> Array:
     return values
 
 
-def check_noise_variance(variance: Array, ids: list[Hashable]) -> Array:
-    """Refuse a variance that is negative, NaN or infinite."""
+def check_noise_variance(variance: Array, ids: list[Hashable]) -> Array | None:
+    """Refuse a variance that is negative, NaN or infinite; None if all proportions are exact."""
     bad = np.flatnonzero(~(np.isfinite(variance) & (variance >= 0)))
     if len(bad):
         raise BagDataError(
             f"noise_variance must be finite and not negative, but bag {ids[bad[0]]!r} has "
             f"{variance[bad[0]]}. Zero means an exact proportion."
         )
-    return variance
+    return variance if variance.any() else None

@@ -82,11 +82,12 @@ class TrialData:
 
     @property
     def layout(self) -> tuple[Any, ...]:
-        """Trials with the same layout can be stacked: same number and sizes of bags per batch.
+        """Trials with the same layout can be stacked: same number and sizes of bags per batch,
+        and noise or not.
 
         Unequal bags share it with trials of the same seed only, which draw the same batches.
         """
-        shape = tuple(len(batch) for batch in self.batches)
+        shape = (self.bags.noise_variance is None, *(len(batch) for batch in self.batches))
         if (size := self.bags.equal_size) is not None:
             return (size, *shape)
         return (self.seed, *shape, *self.bags.sizes.tolist())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -177,12 +177,20 @@ def gather_shards(bags: Bags) -> Shard:
     parts: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(parts, mine)
     sizes, proportions, noises, tasks = zip(*parts, strict=True)
-    if len(set(tasks)) > 1 or len({noise is None for noise in noises}) > 1:
-        raise BagDataError("bags must have one task, and noise or not, on all workers.")
+    if len(set(tasks)) > 1:
+        raise BagDataError(f"bags must have one task on all workers, got {sorted(set(tasks))}.")
     joined = np.concatenate(sizes)
-    noise = None if noises[0] is None else np.concatenate(noises)
+    noise = _joined_noise(noises, sizes)
     rows = np.arange(joined.sum())
     ids: list[Hashable] = list(range(len(joined)))
     table = Bags(bags.X, rows, joined, np.concatenate(proportions), ids, noise, bags.task)
     before = sum(int(size.sum()) for size in sizes[: dist.get_rank()])
     return Shard(bags, table, before)
+
+
+def _joined_noise(noises: Sequence[Array | None], sizes: Sequence[Array]) -> Array | None:
+    """All workers' noise: those who have none have exact proportions; None if nobody has any."""
+    if all(noise is None for noise in noises):
+        return None
+    pairs = zip(noises, sizes, strict=True)
+    return np.concatenate([np.zeros(len(s)) if noise is None else noise for noise, s in pairs])

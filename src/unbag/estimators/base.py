@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from unbag.bags import Bags, Task, bags_of, variance_of
+from unbag.bags import Bags, Task, bags_of, refuse_without_bags, variance_of
 from unbag.errors import BagDataError
 from unbag.estimators.saving import plain_parameters
 from unbag.evaluation.risk import estimate_risk
@@ -57,7 +57,7 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
                 f"{len(X)} and {len(y)}."
             )
         if bags is None:
-            _refuse_without_bags(noise_variance=noise_variance, task=task)
+            refuse_without_bags(y, noise_variance=noise_variance, task=task)
             return self._bags_of_one(X, y, classes)
         if not reset and (y.ndim > 1) == (self.task_ != "binary"):
             task = self.task_  # a few more bags may not tell it
@@ -77,7 +77,6 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
             y = _ravel_with_warning(y)
         if y.dtype.kind == "f" and not np.isfinite(y).all():
             raise ValueError("Input y contains NaN or infinity.")
-        _refuse_proportions_without_bags(y)
         check_classification_targets(y)
         self.classes_ = np.unique(y if classes is None else classes)
         if len(self.classes_) < 2:
@@ -169,8 +168,7 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         bags, noise_variance = bags_of(y, bags), variance_of(y, noise_variance)
         if bags is None:
-            _refuse_without_bags(noise_variance=noise_variance)
-            _refuse_proportions_without_bags(np.asarray(y))
+            refuse_without_bags(y, noise_variance=noise_variance)
             return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
         if sample_weight is not None:
             raise ValueError(
@@ -185,21 +183,3 @@ def _ravel_with_warning(y: Array) -> Array:
     from sklearn.utils import column_or_1d
 
     return column_or_1d(y, warn=True)
-
-
-def _refuse_without_bags(**given: Any) -> None:
-    for name, value in given.items():
-        if value is not None:
-            raise BagDataError(
-                f"{name} says something about the proportions of bags, but no bags were given: "
-                f"pass `bags`, or a BagTarget as y. Got {value!r}."
-            )
-
-
-def _refuse_proportions_without_bags(y: Array) -> None:
-    fractional = y.dtype.kind == "f" and ((y > 0) & (y < 1) & np.isfinite(y)).any()
-    if fractional:
-        raise BagDataError(
-            "y holds fractions, so it must be proportions, but no bags were given. Unknown label "
-            "type: pass `bags`, or a BagTarget; for labels of single instances pass class labels."
-        )

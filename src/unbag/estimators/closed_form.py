@@ -65,8 +65,8 @@ class RidgeSolution:
     """Centred, weighted bag means, and the eigenvectors of the smaller of their Gram matrices."""
 
     def __init__(self, bags: BagStatistics) -> None:
-        self.share = bags.weights / bags.weights.sum()
-        self.sizes = bags.sizes
+        self.weights, self.sizes, self.noise = bags.weights, bags.sizes, bags.noise
+        self.share = self.weights / self.weights.sum()
         self.mean_x = self.share @ bags.means
         self.mean_y = self.share @ bags.proportions
         root = np.sqrt(self.share)[:, None]
@@ -78,13 +78,18 @@ class RidgeSolution:
         self.unit = float(self.squares.mean())
 
     def leave_one_out(self, penalty: float) -> float:
-        """Mean of size times squared residual of each bag under the fit without it."""
+        """Instance square loss, estimated from each bag's residual under the fit without it.
+
+        A bag estimates it by its size times what noise leaves of the squared residual; the fit's
+        weights say how far each is trusted, so without noise all count the same.
+        """
         shrinkage = self.squares / (self.squares + penalty * self.unit)
         residual = self.target - self.left @ (shrinkage[:, None] * self.rotated)
         # The intercept is refitted too, which is the share a bag has in the weighted mean.
         leverage = self.left**2 @ shrinkage + self.share
         left_out = residual / (np.maximum(1 - leverage, 1e-12) * np.sqrt(self.share))[:, None]
-        return float(np.mean(self.sizes * (left_out**2).sum(axis=1)))
+        excess = (left_out**2 - self.noise[:, None]).sum(axis=1)
+        return float((self.weights * excess).sum() / (self.weights / self.sizes).sum())
 
     def coefficients(self, penalty: float) -> tuple[Array, Array]:
         """Weights of the features, and the intercept."""

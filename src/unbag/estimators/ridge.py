@@ -47,7 +47,8 @@ class BagRidgeClassifier(BagEstimator):
     penalty_ : float
         The chosen penalty.
     leave_one_out_ : array of shape (n_penalties,)
-        Mean of :math:`k_i r_{i,-i}^2` for each penalty, which estimates the instance square loss.
+        Estimate of the instance square loss for each penalty: the mean of :math:`k_i r_{i,-i}^2`;
+        with known noise, which is subtracted, a mean in which noisy bags weigh less.
     classes_ : array
         Labels that `predict` gives.
 
@@ -125,7 +126,7 @@ class BagRidgeClassifier(BagEstimator):
             Mean of each bag's instances.
         proportions : array of shape (n_bags,) or (n_bags, n_outputs)
         sizes : array of shape (n_bags,)
-        noise_variance : array of shape (n_bags,), optional
+        noise_variance : float or array of shape (n_bags,), optional
         task : {"binary", "multiclass", "multilabel"}
 
         Examples
@@ -137,7 +138,8 @@ class BagRidgeClassifier(BagEstimator):
         """
         means = np.asarray(means, dtype=float)
         values = np.asarray(proportions, dtype=float).reshape(len(means), -1)
-        noise = np.zeros(len(means)) if noise_variance is None else np.asarray(noise_variance)
+        given = 0.0 if noise_variance is None else noise_variance
+        noise = np.broadcast_to(np.asarray(given, dtype=float), len(means))
         self._adopt(task, values.shape[1], means.shape[1])
         return self._fit_statistics(
             BagStatistics(means, values, np.asarray(sizes, dtype=float), noise)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from unbag.bags.batch import Task
 from unbag.bags.tasks import find_task
+from unbag.bags.validation import reach_of_noise
 from unbag.errors import TableError
 from unbag.tables.codes import Codebook, RangeCodes, codebook_for, grown
 from unbag.tables.parsing import as_numbers, as_text
@@ -234,13 +235,13 @@ def _checked_index(groups: _Groups, roles: Roles, text: bool, find: Finder) -> B
         reason = f"{roles.size!r} is not the number of rows the bag has"
         _refuse(values[roles.size] != sizes, ids, find, roles.size, reason)
     noise = None if roles.noise is None else values[roles.noise]
-    if roles.noise is None:
-        counted = bool(roles.counts)
-        for name in roles.targets:
-            _check_target(values[name], ids, sizes, find, name, counted=counted)
-    else:
+    if roles.noise is not None:
         reason = f"{roles.noise!r} must not be negative"
         _refuse(values[roles.noise] < 0, ids, find, roles.noise, reason)
+        noise = noise if values[roles.noise].any() else None
+    reach = np.zeros(len(sizes)) if noise is None else reach_of_noise(noise)
+    for name in roles.targets:
+        _check_target(values[name], ids, sizes, reach, find, name, counted=bool(roles.counts))
     targets = np.stack([values[name] for name in roles.targets], axis=1)
     if roles.counts:
         targets = targets / sizes[:, None]
@@ -255,15 +256,23 @@ def _checked_index(groups: _Groups, roles: Roles, text: bool, find: Finder) -> B
 
 
 def _check_target(
-    values: Array, ids: pa.Array, sizes: Array, find: Finder, name: str, *, counted: bool
+    values: Array,
+    ids: pa.Array,
+    sizes: Array,
+    reach: Array,
+    find: Finder,
+    name: str,
+    *,
+    counted: bool,
 ) -> None:
-    """Refuse what no bag without noise can have."""
+    """Refuse what no bag can have whose noise carries a proportion no further than `reach`."""
     advice = " If noise was added on purpose, name its variance with --noise (`noise` in Python)."
     most, limit = (sizes, "the number of rows of the bag") if counted else (1, "1")
     if counted:
-        broken = values != np.round(values)
+        broken = (values != np.round(values)) & (reach == 0)
         _refuse(broken, ids, find, name, f"{name!r} must be a whole number", advice)
     else:
         advice = f" Divide percentages by 100.{advice}"
-    outside = (values < 0) | (values > most)
-    _refuse(outside, ids, find, name, f"{name!r} must lie between 0 and {limit}", advice)
+    outside = (values < -reach * most) | (values > (1 + reach) * most)
+    noisy = ", but for its stated noise" if reach.any() else ""
+    _refuse(outside, ids, find, name, f"{name!r} must lie between 0 and {limit}{noisy}", advice)
