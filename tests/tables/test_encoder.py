@@ -60,6 +60,12 @@ def test_numbers_are_standardised_and_missing_ones_marked():
     np.testing.assert_allclose(encoder.encode(pa.table({"n": [3.0, None]})), [[1, 0], [0, 1]])
 
 
+def test_truth_values_are_one_or_zero_less_their_mean():
+    table = pa.table({"b": [True, False, False, False]})
+    found = TableEncoder.fit(table).encode(table)
+    np.testing.assert_array_equal(found, [[0.75], [-0.25], [-0.25], [-0.25]])
+
+
 def test_an_unseen_category_has_no_feature():
     encoder = TableEncoder.fit(pa.table({"c": ["x", "y", None]}))
     expected = [[0, 0, 0], [0, 0, 1], [0, 1, 0]]

@@ -82,7 +82,7 @@ class BagParts:
     groups : mapping from name to positions of bags
         Disjoint sets of bags that are wanted apart, such as training and held-out ones.
     rows_per_part : int
-        Rows in memory at a time, up to twice as many.
+        Rows of a part, up to half as many again, unless its bags outgrow a part.
     folder : path, optional
         Where the files go; None takes the system's place for temporary files.
     seed : int
