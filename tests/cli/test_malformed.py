@@ -85,6 +85,27 @@ def test_an_output_that_cannot_be_written_is_named(model, tmp_path):
         assert_refused(call("predict", model, tmp_path / "t.csv", "-o", place))
 
 
+def test_a_model_folder_that_cannot_be_written_is_named_before_the_table_is_read(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "file").write_text("a file is no folder")
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    for place in (tmp_path / "file" / "model", tmp_path / "file" / "more" / "model", "."):
+        options = ["--bag", "group", "--proportion", "rate", "--model", "ridge", "-o", place]
+        assert_refused(call("fit", "no_such_table.csv", *options), says=[f"error: {place} "])
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["empty", "file"]
+
+
+def test_a_folder_in_which_nothing_can_be_made_is_refused(tmp_path, monkeypatch):
+    def refuse(**_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.TemporaryDirectory", refuse)
+    result = call("fit", "no_such_table.csv", "--bag", "g", "--count", "n", "-o", tmp_path / "m")
+    assert_refused(result, says=["cannot be written", str(tmp_path), "Permission denied"])
+
+
 def test_predictions_never_replace_the_rows_they_are_of(model, tmp_path):
     """By another name, in a folder, on request: the rows stay."""
     folder = tmp_path / "days"

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
+import typer
 from calling import call, good
 
 from unbag.cli.evaluate import roles_again
@@ -151,6 +152,14 @@ def test_columns_of_the_fit_stay_unless_named_again():
     counted = roles_again(before, None, None, ["n"], "", "w")
     assert counted == Roles("g", counts=("n",), noise="w")
     assert roles_again(before, None, None, None, None, "") == replace(before, noise=None)
+
+
+def test_noise_of_a_proportion_is_not_taken_for_that_of_a_count():
+    shares, counts = Roles("g", ("rate",), noise="v"), Roles("g", counts=("n",), noise="v")
+    for before, proportion, count in ((shares, None, ["n"]), (counts, ["rate"], None)):
+        with pytest.raises(typer.BadParameter, match="--noise"):
+            roles_again(before, None, proportion, count, None, None)
+        assert roles_again(before, None, proportion, count, None, "").noise is None
 
 
 def test_fit_answers_in_json_and_twice_the_same(tmp_path):

@@ -60,6 +60,12 @@ def test_numbers_are_standardised_and_missing_ones_marked():
     np.testing.assert_allclose(encoder.encode(pa.table({"n": [3.0, None]})), [[1, 0], [0, 1]])
 
 
+def test_truth_values_are_one_or_zero_less_their_mean():
+    table = pa.table({"b": [True, False, False, False]})
+    found = TableEncoder.fit(table).encode(table)
+    np.testing.assert_array_equal(found, [[0.75], [-0.25], [-0.25], [-0.25]])
+
+
 def test_an_unseen_category_has_no_feature():
     encoder = TableEncoder.fit(pa.table({"c": ["x", "y", None]}))
     expected = [[0, 0, 0], [0, 0, 1], [0, 1, 0]]
@@ -114,6 +120,22 @@ def test_dates_have_season_weekday_and_hour():
     np.testing.assert_allclose(first[5:], -second[5:], atol=1e-5)  # opposite times of the day
 
 
+def test_times_of_any_offset_are_those_of_a_column_with_a_time_zone():
+    """Without an offset, a time is one of UTC; all of these can be in one column."""
+    text = [
+        *("2026-06-03 04:00:00+02:00", "2026-06-03 02:00:01Z", "2026-06-03T02:00:02"),
+        *("2026-06-02 21:30:03.000000-0430", "2026-06-03 04:01+02", "2026-06-03", None),
+    ]
+    seconds = np.array([0, 1, 2, 3, 60, -7200, 0], "timedelta64[s]")
+    moments = pa.array(np.datetime64("2026-06-03T02:00:00") + seconds, mask=np.arange(7) == 6)
+    typed = pa.table({"t": moments.cast(pa.timestamp("us", "Europe/Berlin"))})
+    encoder = TableEncoder.fit(typed)
+    for some in (slice(0, 1), slice(0, 7), slice(5, 7)):
+        found = encoder.encode(pa.table({"t": pa.array(text[some], pa.string())}))
+        np.testing.assert_array_equal(found, encoder.encode(typed)[some])
+    assert TableEncoder.fit(pa.table({"t": text})) == encoder
+
+
 def test_it_survives_json():
     table = pa.table({"n": [1.0, 2.0, None], "c": ["x", "y", "x"]})
     encoder = TableEncoder.fit(table)
@@ -138,6 +160,7 @@ def test_moments_do_not_depend_on_the_chunks(rng):
         ([1.0, float("-inf")], "row 2, column 'n': the value is infinite"),
         (pa.array([1.0, float("inf")], pa.float32()), "row 2, column 'n': the value is infinite"),
         (["2026-01-01", "2026-13-01"], "row 2, column 'n': '2026-13-01' is no date"),
+        (["2026-01-01", "2026-01-01 10:00+99:00"], r"row 2, .*10:00\+99:00' is no date"),
         ([[1], [2]], "cannot be learned from"),
     ],
 )

@@ -1,6 +1,7 @@
 """Bags larger than memory: whole, every one once, and the step on them exact."""
 
 from dataclasses import replace
+from itertools import combinations_with_replacement
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +40,18 @@ def test_every_part_holds_two_bags_and_no_more_rows_than_planned(table, rows_per
     rows = np.bincount(plan.part_of, table.index.sizes)
     small = [part for part in range(plan.n_parts) if part != plan.oversized]
     assert all(rows[part] <= 1.5 * rows_per_part for part in small)
+
+
+@pytest.mark.parametrize("rows_per_part", [8, 100])
+def test_no_part_holds_one_bag_alone_whatever_the_sizes(table, rows_per_part):
+    sizes_of_a_bag = (1, rows_per_part // 4, 10 * rows_per_part)
+    for n_bags in range(1, 8):
+        for sizes in combinations_with_replacement(sizes_of_a_bag, n_bags):
+            index = replace(table.index, sizes=np.array(sizes))
+            for seed in range(3):
+                plan = plan_parts(index, np.arange(n_bags), rows_per_part=rows_per_part, seed=seed)
+                counts = np.bincount(plan.part_of, minlength=plan.n_parts)
+                assert counts.sum() == n_bags and counts.min() >= min(n_bags, 2), sizes
 
 
 def test_parts_hold_each_bag_whole_and_once(table):

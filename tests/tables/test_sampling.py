@@ -82,10 +82,17 @@ def test_nan_in_a_row_that_was_seen_gets_a_feature(columns, written):
     assert TableEncoder.fit(written(columns), columns=["x"]).features == ["x", "x missing"]
 
 
-def test_a_column_that_goes_far_beyond_its_sample_is_looked_at_in_full(columns, written):
-    columns["x"][UNSEEN] = 1e9
+@pytest.mark.parametrize("value", [500.0, 1e9])
+def test_a_column_that_goes_far_beyond_its_sample_is_looked_at_in_full(columns, written, value):
+    """A mean of 3 and a scale of 2: the nearer one is some 250 standard deviations out."""
+    columns["x"][UNSEEN] = value
     scan = scans_of(written(columns))["x"]
-    assert scan.moments.count == GROUP * N_GROUPS and scan.moments.high == 1e9
+    assert scan.moments.count == GROUP * N_GROUPS and scan.moments.high == value
+
+
+def test_few_standard_deviations_beyond_its_sample_are_not_far(columns, written):
+    columns["x"][UNSEEN] = 100.0
+    assert scans_of(written(columns))["x"].moments.count == SAMPLED
 
 
 def test_a_column_that_is_constant_where_it_was_seen_is_looked_at_in_full(columns, written):

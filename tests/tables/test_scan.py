@@ -43,6 +43,17 @@ def test_counts_and_sizes_give_proportions():
     np.testing.assert_array_equal(index.proportions, [0.5, 0.0])
 
 
+def test_noise_is_that_of_what_is_named():
+    """A count's variance is that of the proportion, times the square of the bag's size."""
+    columns = {"n": [1.3, 1.3, -0.2], "v": [2.0, 2.0, 3.0], "rate": [0.65, 0.65, -0.2]}
+    table = pa.table({"g": ["b", "b", "a"], "x": [1, 2, 3], "w": [0.5, 0.5, 3.0], **columns})
+    counted = scan_table(table, Roles("g", counts=("n",), noise="v", ignored=("rate", "w"))).index
+    shares = scan_table(table, Roles("g", ("rate",), noise="w", ignored=("n", "v"))).index
+    for found in (counted, shares):
+        np.testing.assert_array_equal(found.proportions, [-0.2, 0.65])
+        np.testing.assert_array_equal(found.noise_variance, [3.0, 0.5])
+
+
 def test_a_bag_table_gives_the_same_as_one_table(rng, tmp_path):
     table, _ = make_table(rng)
     keys = np.unique(table["group"].to_numpy())

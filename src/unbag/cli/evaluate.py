@@ -71,6 +71,10 @@ def roles_again(
     if proportion and count:
         raise typer.BadParameter("give either --proportion or --count.")
     named = bool(proportion or count)
+    if named and roles.noise and noise is None and bool(count) != bool(roles.counts):
+        raise typer.BadParameter(
+            "a proportion and a count do not have the same noise; name it again with --noise."
+        )
     return Roles(
         bag or roles.bag,
         tuple(proportion or ()) if named else roles.proportions,

@@ -81,7 +81,10 @@ Size = Annotated[
     str | None, typer.Option("--size", help="Column of the bag's size, checked against the rows.")
 ]
 Noise = Annotated[
-    str | None, typer.Option("--noise", help="Column of the variance of known noise.")
+    str | None,
+    typer.Option(
+        "--noise", help="Column of the variance of known noise in the proportion, or in the count."
+    ),
 ]
 BagsTable = Annotated[
     str | None,

@@ -38,7 +38,7 @@ def train_stream(
     monitors: Sequence[Monitor] = (),
     settings: Settings | None = None,
 ) -> list[TrialResult]:
-    """Train trials on bags kept on disk; what is in memory is one part.
+    """Train trials on bags kept on disk; in memory are three parts, two of them read ahead.
 
     Parameters
     ----------

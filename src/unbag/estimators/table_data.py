@@ -117,7 +117,7 @@ class BagsInMemory:
 
 
 class BagsOnDisk:
-    """Rows dealt to files; in memory is one part, and what is held out."""
+    """Rows dealt to files; in memory are three parts, and what is held out."""
 
     def __init__(
         self, table: BagTable, split: Split, *, rows_per_part: int, folder: str | Path | None = None

@@ -190,13 +190,27 @@ def stated_error(record: dict[str, Any]) -> str:
 
 
 def check_free(folder: Path, *, overwrite: bool) -> None:
-    """Refuse to write over anything but a model, and over that only if asked to."""
+    """Refuse what cannot be written, to write over anything but a model, and that unless asked."""
+    _check_writable(folder)
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if not (folder / "manifest.json").is_file():
         raise ModelFolderError(f"{folder} exists and is no model folder; choose another name.")
     if not overwrite:
         raise ModelFolderError(f"{folder} holds a model already. Pass --overwrite to replace it.")
+
+
+def _check_writable(folder: Path) -> None:
+    """Try where the folder would be put together; nothing is left there."""
+    if folder.resolve() == Path.cwd():
+        raise ModelFolderError(f"{folder} is the folder you are in; name another one.")
+    place = next(path for path in folder.absolute().parents if path.exists())
+    try:
+        with tempfile.TemporaryDirectory(dir=place):
+            pass
+    except OSError as error:
+        reason = f"{place}: {error.strerror}"
+        raise ModelFolderError(f"{folder} cannot be written. {reason}.") from error
 
 
 def _check_manifest(folder: Path) -> None:

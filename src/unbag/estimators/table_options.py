@@ -50,7 +50,7 @@ class FitOptions:
     memory : int
         Bytes of features above which bags are streamed from disk.
     rows_per_part : int
-        Rows of streamed bags in memory at a time.
+        Rows of a part of streamed bags; three parts are in memory at a time.
     folder : path, optional
         Where streamed bags are kept meanwhile.
     progress : bool

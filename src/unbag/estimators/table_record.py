@@ -124,7 +124,9 @@ def _meaning(table: BagTable, name: str) -> str:
         return "proportion of the bag"
     if name in roles.counts:
         return "positive labels in the bag"
-    return "size of the bag, checked" if name == roles.size else "variance of known noise"
+    if name == roles.size:
+        return "size of the bag, checked"
+    return f"variance of known noise in the {'count' if roles.counts else 'proportion'}"
 
 
 def _prior(index: BagIndex) -> list[float]:

@@ -50,6 +50,7 @@ class BagIndex:
     sizes : array of shape (n_bags,)
     proportions : array of shape (n_bags,) or (n_bags, n_outputs)
     noise_variance : array of shape (n_bags,), optional
+        Of the proportions.
     text : bool
         Whether ids are compared as text.
     task : {"binary", "multiclass", "multilabel"}
@@ -245,6 +246,7 @@ def _checked_index(groups: _Groups, roles: Roles, text: bool, find: Finder) -> B
     targets = np.stack([values[name] for name in roles.targets], axis=1)
     if roles.counts:
         targets = targets / sizes[:, None]
+        noise = None if noise is None else noise / sizes**2
     if len(ids) < 2:
         place = find(ids[0].as_py(), roles.bag)
         raise TableError(f"{place}: all rows are of one bag; two are needed.")

@@ -30,7 +30,7 @@ Array = NDArray[Any]
 PATTERNS = {
     "number": r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity))$",
     "boolean": r"^(?i:true|false|yes|no)$",
-    "date": r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?Z?)?$",
+    "date": r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?([+-]\d{2}(:?\d{2})?|Z)?)?$",
 }
 LARGEST = 1e100  # its square is still a double
 MICROSECONDS_A_DAY = 86_400_000_000
@@ -111,11 +111,10 @@ def as_booleans(chunk: Chunk, column: str) -> Array:
 
 
 def as_days(chunk: Chunk, column: str) -> Array:
-    """Read dates and times as days since 1970; missing ones are NaN."""
+    """Read dates and times as days since 1970 in UTC; missing ones are NaN."""
     values = chunk.batch.column(column)
     if is_text(values.type):
-        values = pc.replace_substring_regex(_matching(chunk, column, "date"), "Z$", "")
-        values = pc.replace_substring(values, "T", " ")
+        values = _matching(chunk, column, "date")
     try:
         stamps = _as_timestamps(values)
     except pa.ArrowException as error:
@@ -125,7 +124,12 @@ def as_days(chunk: Chunk, column: str) -> Array:
 
 
 def _as_timestamps(values: pa.Array) -> pa.Array:
-    if pa.types.is_date(values.type):
+    if is_text(values.type):
+        values = pc.replace_substring_regex(values, r"^(.{10})$", r"\1 00:00")
+        # Without an offset it is taken for UTC, as in a typed column without a time zone.
+        values = pc.replace_substring_regex(values, r"([T ][0-9:.]+)$", r"\1Z")
+        values = values.cast(pa.timestamp("us", "UTC"))
+    elif pa.types.is_date(values.type):
         values = values.cast(pa.timestamp("ms"))
     return values.cast(pa.timestamp("us"), safe=False)
 

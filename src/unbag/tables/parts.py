@@ -49,12 +49,14 @@ def plan_parts(index: BagIndex, positions: Array, *, rows_per_part: int, seed: i
     """Deal bags to parts at random, so that none but the oversized one outgrows memory.
 
     A bag of more than a quarter of `rows_per_part` goes to the oversized part. Every part holds at
-    least two bags, because the unbiased rules compare distinct bags.
+    least two bags if there are two, because the unbiased rules compare distinct bags.
     """
     order = numpy_generator(seed, "parts").permutation(np.asarray(positions))
     large = index.sizes[order] > rows_per_part / 4
-    if large.sum() == 1 or (~large).sum() == 1:
+    if large.sum() == 1:
         large[np.flatnonzero(~large)[:1]] = True
+    if (~large).sum() == 1:
+        large[:] = True
     small, parts = order[~large], np.empty(0, dtype=int)
     if len(small):
         # A bag belongs to the part its last row falls into: at most a quarter over the budget.
@@ -80,7 +82,7 @@ class BagParts:
     groups : mapping from name to positions of bags
         Disjoint sets of bags that are wanted apart, such as training and held-out ones.
     rows_per_part : int
-        Rows in memory at a time, up to twice as many.
+        Rows of a part, up to half as many again, unless its bags outgrow a part.
     folder : path, optional
         Where the files go; None takes the system's place for temporary files.
     seed : int

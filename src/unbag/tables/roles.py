@@ -29,7 +29,7 @@ class Roles:
     size : str, optional
         The bag's size as it was counted. If rows of a bag are missing, that is an error.
     noise : str, optional
-        Variance of known noise in the bag's proportion.
+        Variance of known noise in the bag's proportion; with `counts`, in its count.
     keys : tuple of str
         Columns that identify a row: kept by `predict`, never learned from.
     ignored : tuple of str

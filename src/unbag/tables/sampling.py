@@ -18,7 +18,7 @@ from unbag.tables.threads import Looker, show
 __all__ = ["noted_ends", "sampled_groups", "scan_columns"]
 
 SAMPLE_ROWS, SAMPLE_GROUPS = 1 << 20, 10
-FAR = 1e6  # standard deviations; a column that goes further is looked at in full
+FAR = 100  # standard deviations; a column that goes further is looked at in full
 Ends = tuple[float, float]
 
 
