@@ -13,7 +13,7 @@ from unbag.bags.batch import Task
 from unbag.bags.validation import are_whole_counts
 from unbag.errors import BagDataError, BagDataWarning
 
-__all__ = ["find_task"]
+__all__ = ["find_task", "risk_scale"]
 
 Array = NDArray[Any]
 # Single precision, and counts that were divided.
@@ -94,3 +94,17 @@ def _are_multiples(values: Array, unit: float) -> bool:
 
 def _range(sums: Array) -> str:
     return f"{sums.min():.3g} to {sums.max():.3g}"
+
+
+def risk_scale(task: Task, n_outputs: int, *, hard: bool) -> float:
+    """What a summed square is multiplied by: labels are averaged, a wrong class counts once.
+
+    Examples
+    --------
+    >>> risk_scale("multilabel", 5, hard=True), risk_scale("multiclass", 5, hard=True)
+    (0.2, 0.5)
+    """
+    if task == "multilabel":
+        return 1 / n_outputs
+    # A wrong class differs from the right one in two coordinates of the one-hot label.
+    return 0.5 if hard and task == "multiclass" else 1.0

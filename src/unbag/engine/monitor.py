@@ -12,6 +12,7 @@ from torch import Tensor
 
 from unbag.arguments import check_choice
 from unbag.bags import BagBatch, Bags, Task
+from unbag.bags.tasks import risk_scale
 from unbag.engine.batches import as_inputs, as_tensor
 from unbag.engine.learner import Learner
 from unbag.rules.debiased_square import pairwise_risk
@@ -81,7 +82,8 @@ def held_out_risk(
 
     .. math:: \hat R = \bar r^2 + (1 - 1/N) S^2
 
-    with residuals of hard predictions ("zero_one") or of scores ("square").
+    with residuals of hard predictions ("zero_one") or of scores ("square"); with several labels an
+    instance, the average over labels.
 
     Notes
     -----
@@ -93,13 +95,12 @@ def held_out_risk(
     sizes: int | Tensor = torch.tensor(bags.sizes) if size is None else size
     noise = None if bags.noise_variance is None else torch.tensor(bags.noise_variance)
     batch = BagBatch(torch.tensor(bags.proportions).float(), sizes, noise, task=bags.task)
+    scale = risk_scale(bags.task, bags.n_outputs, hard=criterion == "zero_one")
 
     def measure(logits: Tensor) -> Tensor:
         here = _move(batch, logits.device)
         scores = _scores(logits, bags.task, criterion)
-        risk = pairwise_risk(here.mean(scores) - here.targets, here)
-        # A wrong class differs from the right one in two coordinates of the one-hot label.
-        return risk / 2 if bags.task == "multiclass" and criterion == "zero_one" else risk
+        return scale * pairwise_risk(here.mean(scores) - here.targets, here)
 
     return Monitor(name, X, measure)
 

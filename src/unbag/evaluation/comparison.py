@@ -11,9 +11,10 @@ from scipy import stats
 
 from unbag.arguments import check_choice, check_share
 from unbag.bags import Bags
+from unbag.bags.tasks import risk_scale
 from unbag.evaluation.evaluate import bags_to_score, scores_of
 from unbag.evaluation.residual_laws import noise_of
-from unbag.evaluation.risk import Loss, checked_scores, decisions, risk_scale
+from unbag.evaluation.risk import Loss, checked_scores, decisions
 
 __all__ = ["Comparison", "compare_models", "compare_scores"]
 
@@ -143,7 +144,7 @@ def compare_scores(
     hard = loss == "zero_one"
     pair = [checked_scores(scores, bags) for scores in (first, second)]
     f, g = [decisions(p, bags.task) for p in pair] if hard else pair
-    scale = risk_scale(bags, hard=hard)
+    scale = risk_scale(bags.task, bags.n_outputs, hard=hard)
     value, error = _difference(f, g, bags)
     freedom = max(bags.n_bags - 2, 1)
     half = stats.t.ppf((1 + confidence) / 2, freedom) * error * scale

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from unbag.arguments import check_choice, check_share
 from unbag.bags import Bags
+from unbag.bags.tasks import risk_scale
 from unbag.errors import BagDataError
 from unbag.evaluation.intervals import ResidualLaw, invert_law, square_cumulants
 from unbag.evaluation.residual_laws import fitted_law, hard_law, noise_of, score_law
@@ -160,7 +161,7 @@ def estimate_risk(
         weights=weights,
         parts=parts,
     )
-    return rescaled(estimate, risk_scale(bags, hard=hard))
+    return rescaled(estimate, risk_scale(bags.task, bags.n_outputs, hard=hard))
 
 
 def risk_from_residuals(
@@ -207,13 +208,6 @@ def law_of_estimate(
     deviation = np.sqrt(variance)
     third = third @ np.bincount(where, fit.weights**3)
     return deviation, np.where(deviation > 0, third / np.where(deviation > 0, deviation, 1) ** 3, 0)
-
-
-def risk_scale(bags: Bags, *, hard: bool) -> float:
-    """What the summed square is multiplied by: a wrong class is two wrong one-hot coordinates."""
-    if bags.task == "multilabel":
-        return 1 / bags.n_outputs
-    return 0.5 if hard and bags.task == "multiclass" else 1.0
 
 
 def rescaled(estimate: RiskEstimate, scale: float) -> RiskEstimate:
