@@ -125,8 +125,8 @@ def estimate_risk(
         How bags of different size or noise are weighted: by their information about the risk, or
         all alike, which is the pairwise rule.
     noise_kurtosis : float, optional
-        Excess kurtosis of the noise in the proportions, which the interval depends on: 0 if it is
-        normal, 3 if Laplace. None estimates it from the bags.
+        Excess kurtosis of the noise in the proportions: 0 if it is normal, 3 if Laplace. None
+        estimates it from the bags for the interval, and weights the bags as if it were 0.
     parts : sequence of arrays, optional
         If several models made the scores, as in cross-fitting: the positions of the bags that each
         of them scored, at least two bags a model. The estimate is then of their mean risk.
