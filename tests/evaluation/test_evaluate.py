@@ -112,6 +112,21 @@ def test_noise_is_accounted_for(binary, scores, rng):
     assert ignored["error"].value > found["error"].high
 
 
+def test_labels_give_the_metrics_of_the_sample(rng):
+    from sklearn import metrics
+
+    labels = (np.arange(10) < 5).astype(float)
+    scores = np.clip(0.5 + 0.2 * (labels - 0.5) + 0.25 * rng.normal(size=10), 0.01, 0.99)
+    found = evaluate(scores, None, labels)
+    for name, metric in [
+        ("auc", metrics.roc_auc_score),
+        ("log_loss", metrics.log_loss),
+        ("average_precision", metrics.average_precision_score),
+        ("brier", metrics.brier_score_loss),
+    ]:
+        assert found[name].value == pytest.approx(metric(labels, scores)), name
+
+
 def noisy_unequal_bags(rng, sizes):
     """Predictions with 10 % errors, and bags whose proportions bear noise of a private count."""
     labels = (rng.random(sizes.sum()) < 0.5).astype(float)
