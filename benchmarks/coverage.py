@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from unbag.evaluation.curves import SCORE_METRICS, Gradient
 from unbag.evaluation.evaluate import score_metric
 from unbag.evaluation.functionals import ScoreTable, fit_positives
 from unbag.evaluation.intervals import ResidualLaw
-from unbag.evaluation.residual_laws import binary_law
+from unbag.evaluation.residual_laws import binary_law, score_law
 from unbag.evaluation.risk import risk_from_residuals
 from unbag.evaluation.simulation import World, make_world, unequal_sizes
 from unbag.evaluation.weighting import fit_variance
@@ -81,13 +82,21 @@ def estimates(world: World, table: ScoreTable) -> dict[str, tuple[float, float, 
 
 def _risks(table: ScoreTable, kurtosis: float) -> dict[str, tuple[float, float, float]]:
     found = {}
-    for name, values, law in [
-        ("error", table.hard, ResidualLaw()),
-        ("brier", table.scores, binary_law(fit_positives(table))),
+    instances = np.repeat(table.scores, np.rint(table.shares * table.n_instances).astype(int))
+    for name, values, *laws in [
+        ("error", table.hard, ResidualLaw(), ResidualLaw()),
+        (
+            "brier",
+            table.scores,
+            score_law(instances[:, None], "binary"),
+            binary_law(fit_positives(table)),
+        ),
     ]:
         residuals = (table.bag_mean(values) - table.proportions)[:, None]
-        law = ResidualLaw(fourth=law.fourth, sixth=law.sixth, noise_kurtosis=kurtosis)
-        e = risk_from_residuals(residuals, table.sizes, table.noise, law=law)
+        law, interval_law = (replace(law, noise_kurtosis=kurtosis) for law in laws)
+        e = risk_from_residuals(
+            residuals, table.sizes, table.noise, law=law, interval_law=interval_law
+        )
         found[name] = e.value, e.low, e.high
     return found
 

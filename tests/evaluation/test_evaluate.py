@@ -123,6 +123,43 @@ def test_noise_is_accounted_for(binary, scores, rng):
     assert ignored["error"].value > found["error"].high
 
 
+def test_labels_give_the_metrics_of_the_sample(rng):
+    from sklearn import metrics
+
+    labels = (np.arange(10) < 5).astype(float)
+    scores = np.clip(0.5 + 0.2 * (labels - 0.5) + 0.25 * rng.normal(size=10), 0.01, 0.99)
+    found = evaluate(scores, None, labels)
+    for name, metric in [
+        ("auc", metrics.roc_auc_score),
+        ("log_loss", metrics.log_loss),
+        ("average_precision", metrics.average_precision_score),
+        ("brier", metrics.brier_score_loss),
+    ]:
+        assert found[name].value == pytest.approx(metric(labels, scores)), name
+
+
+def noisy_unequal_bags(rng, sizes):
+    """Predictions with 10 % errors, and bags whose proportions bear noise of a private count."""
+    labels = (rng.random(sizes.sum()) < 0.5).astype(float)
+    offsets = np.append(0, np.cumsum(sizes))
+    noisy = (np.add.reduceat(labels, offsets[:-1]) + rng.laplace(size=len(sizes))) / sizes
+    bags = Bags.from_arrays(
+        np.zeros((len(labels), 1)), offsets=offsets, proportions=noisy, noise_variance=2 / sizes**2
+    )
+    return np.where(rng.random(len(labels)) < 0.1, 1 - labels, labels), bags
+
+
+def test_the_error_is_the_estimated_risk(rng):
+    scores, bags = noisy_unequal_bags(rng, np.tile([5, 40], 20))
+    for kurtosis in (None, 3.0):
+        found = evaluate_bags(scores, bags, noise_kurtosis=kurtosis)
+        risk = estimate_risk(scores, bags, noise_kurtosis=kurtosis)
+        error = found["error"]
+        ends = error.value, error.low, error.high
+        assert ends == (risk.value, risk.low, risk.high)
+        assert found.confusion[0, 1] + found.confusion[1, 0] == pytest.approx(risk.value)
+
+
 def test_an_estimate_outside_its_range_is_flagged_and_not_clipped(rng):
     ids = np.repeat(np.arange(30), 2)
     y = np.full(60, 0.5)

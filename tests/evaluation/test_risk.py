@@ -149,6 +149,24 @@ def test_multiclass_error_is_half_the_summed_square(rng):
     assert found.standard_error == pytest.approx(binomial, rel=0.15)
 
 
+def test_weights_of_the_square_loss_do_not_look_at_the_proportions(rng, monkeypatch):
+    sizes = np.tile([2, 50], 10)
+    offsets, scores = np.append(0, np.cumsum(sizes)), rng.random(sizes.sum())
+    labels = rng.random(len(scores)) < scores
+    proportions = np.add.reduceat(labels.astype(float), offsets[:-1]) / sizes
+    laws = []
+
+    def noted(*data, law, **options):
+        laws.append(law)
+        return fit_variance(*data, law=law, **options)
+
+    monkeypatch.setattr("unbag.evaluation.risk.fit_variance", noted)
+    for changed in (proportions, 1 - proportions):
+        bags = Bags.from_arrays(scores[:, None], offsets=offsets, proportions=changed)
+        estimate_risk(scores, bags, loss="square", noise_kurtosis=0.0)
+    assert laws[0] == laws[1]
+
+
 def multilabel_bags(rng, wrong, *, bag_size=10):
     """Bags of several labels and predictions of which `wrong`, (n_instances, n_labels), are not."""
     labels = rng.random(wrong.shape) < 0.3

@@ -70,7 +70,7 @@ def roc_curve(
 
     Notes
     -----
-    The points need not rise: they are unbiased, and not made to look like a curve.
+    The points need not rise: they are consistent, and not made to look like a curve.
     """
     table, prior = positives.table, positives.prior
     cuts = _thresholds(table.scores, table.shares, n_points)

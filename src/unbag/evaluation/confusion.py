@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from unbag.evaluation.functionals import ScoreTable
 from unbag.evaluation.intervals import ResidualLaw, invert_law
+from unbag.evaluation.residual_laws import fitted_law
 from unbag.evaluation.weighting import Fit, fit_variance, group_bags
 
 __all__ = ["DECISION_METRICS", "Errors", "decision_intervals", "estimate_errors"]
@@ -57,6 +58,7 @@ class Errors:
         Risk and mean residual, with the bags' weights.
     sizes, noise : array of shape (n_bags,)
     noise_kurtosis : float
+        Of the intervals.
     """
 
     false_positives: float
@@ -80,12 +82,16 @@ class Errors:
         return sizes, noise, np.stack(sums)
 
 
-def estimate_errors(table: ScoreTable, *, noise_kurtosis: float = 0.0) -> Errors:
-    """Split the error of hard predictions into false positives and false negatives."""
+def estimate_errors(table: ScoreTable, *, noise_kurtosis: float | None = None) -> Errors:
+    """Split the error of hard predictions into false positives and false negatives.
+
+    A kurtosis of None is estimated for the intervals; weights do not look at the residuals.
+    """
     chosen = float(table.average(table.hard))
     residuals = table.bag_mean(table.hard) - table.proportions
-    law = ResidualLaw(noise_kurtosis=noise_kurtosis)
-    fit = fit_variance(residuals[:, None], table.sizes, table.noise, law=law)
+    data = residuals[:, None], table.sizes, table.noise
+    law = ResidualLaw(noise_kurtosis=np.nan if noise_kurtosis is None else noise_kurtosis)
+    fit = fit_variance(*data, law=law)
     return Errors(
         false_positives=(fit.risk + fit.mean[0]) / 2,
         false_negatives=(fit.risk - fit.mean[0]) / 2,
@@ -93,7 +99,7 @@ def estimate_errors(table: ScoreTable, *, noise_kurtosis: float = 0.0) -> Errors
         fit=fit,
         sizes=table.sizes,
         noise=table.noise,
-        noise_kurtosis=noise_kurtosis,
+        noise_kurtosis=fitted_law(law, fit, *data).noise_kurtosis,
     )
 
 

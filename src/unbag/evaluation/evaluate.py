@@ -37,7 +37,9 @@ METRICS = (
 @dataclass(frozen=True)
 class _Settings:
     confidence: float
-    noise_kurtosis: float
+    # None if the user does not know it: only intervals may use what the bags say of it instead.
+    noise_kurtosis: float | None
+    fitted_kurtosis: float
     n_bins: int
 
 
@@ -70,7 +72,7 @@ def evaluate(
     noise_variance : float, mapping from bag, or array of shape (n_instances,), optional
         Known variance of the noise in the proportions; `unbag.privacy_noise` gives it.
     noise_kurtosis : float, optional
-        Its excess kurtosis, 0 if normal, 3 if Laplace. None estimates it.
+        Its excess kurtosis, 0 if normal, 3 if Laplace. None estimates it for the intervals.
     confidence : float
     n_bins : int
         Bins of the calibration curve.
@@ -132,9 +134,8 @@ def evaluate_bags(
 ) -> Evaluation:
     """Evaluate probabilities, in the order of ``bags.X``, on bags; see `evaluate`."""
     values = checked_scores(scores, bags)
-    if noise_kurtosis is None:
-        noise_kurtosis = fitted_noise_kurtosis(values, bags)
-    settings = _Settings(confidence, noise_kurtosis, n_bins)
+    fitted = fitted_noise_kurtosis(values, bags) if noise_kurtosis is None else noise_kurtosis
+    settings = _Settings(confidence, noise_kurtosis, fitted, n_bins)
     shared = _risks(values, bags, settings)
     # A metric that is not defined, as AUC without a positive, is NaN and says so in the table.
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -203,7 +204,7 @@ def _one_output(
             gradient_of(positives),
             positives,
             confidence=settings.confidence,
-            noise_kurtosis=settings.noise_kurtosis,
+            noise_kurtosis=settings.fitted_kurtosis,
             highest=np.inf if name == "log_loss" else 1.0,
         )
     value, error, low, high = calibration.calibration_error(
@@ -220,7 +221,7 @@ def _ends(found: Estimate) -> tuple[float, float, float]:
 def _curves(
     positives: Positives, settings: _Settings
 ) -> tuple[calibration.Curve, calibration.Curve]:
-    kurtosis, confidence = settings.noise_kurtosis, settings.confidence
+    kurtosis, confidence = settings.fitted_kurtosis, settings.confidence
     return (
         calibration.roc_curve(positives, confidence=confidence, noise_kurtosis=kurtosis),
         calibration.calibration_curve(

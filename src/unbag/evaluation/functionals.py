@@ -93,7 +93,8 @@ class Positives:
     ----------
     table : ScoreTable
     masses : array of shape (n_scores,)
-        Unbiased share of all instances that are positive and have this score. It can be negative.
+        Share of all instances that are positive and have this score: a consistent estimate, not
+        clipped, so that it can be negative.
     control : array of shape (n_scores,)
         Prediction :math:`c` of the label by a linear function of score and decision.
     variance : float
@@ -146,7 +147,8 @@ def fit_positives(table: ScoreTable) -> Positives:
 
     Notes
     -----
-    Asymptotically unbiased for i.i.d. instances and any scores, calibrated or not.
+    Consistent for i.i.d. instances and any scores, calibrated or not; not unbiased for few bags,
+    because the control is fitted to the same ones. Bags of one give the sample's own masses.
     """
     basis = np.stack([table.scores, table.hard], axis=1)
     variance = float(np.mean(table.sizes * table.proportions.var() + 1e-12))
@@ -208,7 +210,9 @@ def _assemble(
     missing = prior * (1 - prior) - explained - found
     stretch = float(np.clip(1 + mix * missing / (2 * explained), 0.5, 2))
     control = prior + stretch * (control - prior)
-    shared = _lost(table.n_bags) * weights * table.sizes * residuals
+    # Labels of single instances need no correction: control and residual add up to them.
+    lost = 1.0 if (table.sizes == 1).all() else _lost(table.n_bags)
+    shared = lost * weights * table.sizes * residuals
     correction = _adjoint(table, shared)
     masses = table.shares * control + correction
     squares = _square_weights(table, precision)

@@ -19,6 +19,7 @@ __all__ = [
     "fitted_noise_kurtosis",
     "hard_law",
     "noise_of",
+    "recalibrated_law",
     "score_law",
 ]
 
@@ -37,10 +38,10 @@ def hard_law(bags: Bags) -> ResidualLaw:
     return ResidualLaw(n_outputs=bags.n_outputs, n_labels=bags.n_outputs)
 
 
-def score_law(soft: Array, bags: Bags) -> ResidualLaw:
-    """Shape of the residuals of these scores, (n_instances, n_outputs)."""
+def recalibrated_law(soft: Array, bags: Bags) -> ResidualLaw:
+    """Shape of the residuals of these scores, by what the bags say of them; for intervals only."""
     if bags.task != "binary":
-        return _soft_law(soft[bags.rows], bags.task)
+        return score_law(soft[bags.rows], bags.task)
     return binary_law(
         fit_positives(score_table(soft[:, 0], bags, bags.proportions, noise_of(bags)))
     )
@@ -64,10 +65,11 @@ def _law_at(table: ScoreTable, chances: Array) -> ResidualLaw:
     return ResidualLaw(fourth=fourth / second, sixth=sixth / second) if second else ResidualLaw()
 
 
-def _soft_law(scores: Array, task: str) -> ResidualLaw:
+def score_law(scores: Array, task: str) -> ResidualLaw:
     """Shape of a score's residual, as if the scores were calibrated; of several labels, of each.
 
-    Only ratios of moments are taken from that assumption; the risk itself scales them.
+    Only ratios of moments are taken from that assumption; the risk itself scales them. Proportions
+    have no part in it, so that weights may depend on it.
     """
     n_outputs = scores.shape[1]
     law = ResidualLaw(n_outputs=n_outputs, n_labels=1 if task == "multiclass" else n_outputs)

@@ -14,7 +14,13 @@ from unbag.bags import Bags
 from unbag.bags.tasks import risk_scale
 from unbag.errors import BagDataError
 from unbag.evaluation.intervals import ResidualLaw, invert_law, square_cumulants
-from unbag.evaluation.residual_laws import fitted_law, hard_law, noise_of, score_law
+from unbag.evaluation.residual_laws import (
+    fitted_law,
+    hard_law,
+    noise_of,
+    recalibrated_law,
+    score_law,
+)
 from unbag.evaluation.weighting import (
     Fit,
     fit_each_part,
@@ -126,8 +132,8 @@ def estimate_risk(
         How bags of different size or noise are weighted: by their information about the risk, or
         all alike, which is the pairwise rule.
     noise_kurtosis : float, optional
-        Excess kurtosis of the noise in the proportions, which the interval depends on: 0 if it is
-        normal, 3 if Laplace. None estimates it from the bags.
+        Excess kurtosis of the noise in the proportions: 0 if it is normal, 3 if Laplace. None
+        estimates it from the bags for the interval, and weights the bags as if it were 0.
     parts : sequence of arrays, optional
         If several models made the scores, as in cross-fitting: the positions of the bags that each
         of them scored, at least two bags a model. The estimate is then of their mean risk.
@@ -150,13 +156,15 @@ def estimate_risk(
     hard = loss == "zero_one"
     values = decisions(soft, bags.task) if hard else soft
     residuals = bags.mean(values) - bags.proportions.reshape(bags.n_bags, -1)
-    law = hard_law(bags) if hard else score_law(soft, bags)
-    law = replace(law, noise_kurtosis=np.nan if noise_kurtosis is None else noise_kurtosis)
+    law = hard_law(bags) if hard else score_law(soft[bags.rows], bags.task)
+    interval_law = law if hard else recalibrated_law(soft, bags)
+    kurtosis = np.nan if noise_kurtosis is None else noise_kurtosis
     estimate = risk_from_residuals(
         residuals,
         bags.sizes,
         noise_of(bags),
-        law=law,
+        law=replace(law, noise_kurtosis=kurtosis),
+        interval_law=replace(interval_law, noise_kurtosis=kurtosis),
         confidence=confidence,
         weights=weights,
         parts=parts,
@@ -170,18 +178,23 @@ def risk_from_residuals(
     noise: Array,
     *,
     law: ResidualLaw,
+    interval_law: ResidualLaw | None = None,
     confidence: float = 0.95,
     weights: Literal["optimal", "size"] = "optimal",
     parts: Sequence[Array] | None = None,
 ) -> RiskEstimate:
-    """Estimate the mean square of instance residuals, given those of bags (n_bags, n_outputs)."""
+    """Estimate the mean square of instance residuals, given those of bags (n_bags, n_outputs).
+
+    Weights come from `law`, which must not depend on the residuals. The interval comes from
+    `interval_law`, which may; None takes `law`.
+    """
     check_share("confidence", confidence)
     sizes = sizes.astype(float)
     if parts is None:
         fit = fit_variance(residuals, sizes, noise, law=law, weights=weights)
     else:
         fit, residuals = fit_each_part(residuals, sizes, noise, parts, law=law, weights=weights)
-    law = fitted_law(law, fit, residuals, sizes, noise)
+    law = fitted_law(interval_law or law, fit, residuals, sizes, noise)
     risks = GRID * law.highest
     deviation, skewness = law_of_estimate(law, fit, risks, sizes, noise)
     tail = (1 - confidence) / 2
