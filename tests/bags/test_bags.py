@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from unbag import Bags, BagTarget, make_bags, split_bags
 from unbag.bags import cut_batches
@@ -238,6 +239,7 @@ def test_bad_values_are_refused(name):
         ({"X": X, "bags": IDS, "offsets": [0, 6], "y": Y}, r"either `bags`"),
         ({"X": X, "offsets": [0, 3, 3, 6], "counts": [1, 0, 1]}, r"bag 1 has size 0"),
         ({"X": X, "offsets": [0, 3, 5], "counts": [1, 1]}, r"from 0 to the number of instances, 6"),
+        ({"X": csr_array(X), "bags": IDS, "y": Y}, r"X must be dense, got a csr_array.*toarray"),
         ({"X": np.zeros((0, 2)), "bags": [], "y": []}, r"at least one instance"),
         ({"X": np.where(X == 7, np.nan, X), "bags": IDS, "y": Y}, r"row 3 holds NaN"),
         ({"X": np.where(X == 2, np.inf, X), "bags": IDS, "y": Y}, r"row 1 holds NaN or infinity"),
@@ -246,6 +248,15 @@ def test_bad_values_are_refused(name):
 def test_bad_instances_and_ids_are_refused(arguments, message):
     with pytest.raises(BagDataError, match=message):
         Bags.from_arrays(**arguments)
+
+
+@pytest.mark.parametrize("kind", ["string", "object", "Int64", "float", "datetime64[ns]"])
+def test_missing_ids_of_any_kind_are_refused(kind):
+    pandas = pytest.importorskip("pandas")
+    ids = pandas.Series([1, 2, 1, 3, 2, 1]).astype(kind)
+    ids[3] = None
+    with pytest.raises(BagDataError, match="row 3 has none"):
+        Bags.from_arrays(X, bags=ids, y=Y)
 
 
 def test_a_proportion_that_is_no_count_warns():

@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
-from unbag import BagKFold, BagTarget
+from unbag import BagKFold, BagRidgeClassifier, BagTarget
 from unbag.bags import bags_of, variance_of
 from unbag.errors import BagDataError, SplitBagsWarning
 
@@ -25,6 +25,19 @@ def test_ids_follow_indexing(target, key):
 def test_ids_follow_copies(target):
     for twin in (target.copy(), copy.copy(target), copy.deepcopy(target)):
         assert twin.bags.tolist() == ["a", "b", "a", "c"]
+
+
+@pytest.mark.parametrize(
+    "ids", [[1, "1", 1, "1", "2"], [(0, "a"), (1, "a"), (0, "a"), (1, "a"), (2, "a")]]
+)
+def test_ids_of_any_kind_stay_apart(ids, rng):
+    y = BagTarget(ids, [0.5, 1, 0.5, 1, 0])
+    assert y.bags.tolist() == ids
+    X = rng.normal(size=(5, 2))
+    clf = BagRidgeClassifier().fit(X, y)
+    np.testing.assert_array_equal(clf.coef_, BagRidgeClassifier().fit(X, y, bags=ids).coef_)
+    parts = [test.tolist() for _, test in BagKFold(3).split(X, y)]
+    assert sorted(parts) == [[0, 2], [1, 3], [4]]
 
 
 def test_a_series_goes_by_its_index():

@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold
 
 from unbag.bags.bags import read_noise
-from unbag.bags.validation import as_values, factorize, one_per_instance, values_by_bag
+from unbag.bags.validation import (
+    as_id_array,
+    as_values,
+    factorize,
+    one_per_instance,
+    values_by_bag,
+)
 from unbag.errors import BagDataError, SplitBagsWarning
 
 __all__ = ["BagKFold", "BagTarget", "bags_of", "refuse_without_bags", "variance_of"]
@@ -49,6 +55,7 @@ class BagTarget(np.ndarray):
     noise_variance: NDArray[Any] | None
 
     def __new__(cls, bags: Any, proportions: Any, *, noise_variance: Any = None) -> BagTarget:
+        bags = as_id_array(bags)
         codes, ids = factorize(bags)
         if one_per_instance(proportions, len(codes), len(ids)):
             values = as_values(proportions, "proportions").copy()
@@ -64,7 +71,7 @@ class BagTarget(np.ndarray):
                 f"got {len(values)}."
             )
         target = values.view(cls)
-        target.bags = np.asarray(bags)
+        target.bags = bags
         sizes = np.bincount(codes)
         target.full_sizes = sizes[codes]
         rows = np.argsort(codes, kind="stable")
@@ -176,4 +183,7 @@ class BagKFold(GroupKFold):
         groups = bags_of(y, groups)
         if groups is None:
             raise BagDataError("BagKFold needs the bags: pass `groups`, or a BagTarget as y.")
+        groups = as_id_array(groups, "groups")
+        if groups.dtype == object:  # ids that cannot be sorted are numbered
+            groups, _ = factorize(groups)
         yield from super().split(X, y, groups)

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from unbag.errors import BagDataError, BagDataWarning
 
 __all__ = [
     "are_whole_counts",
+    "as_id_array",
     "as_instances",
     "as_values",
     "check_constant_in_bags",
@@ -33,6 +35,8 @@ def as_instances(X: Any, *, name: str = "X") -> Any:
     """Return `X` as something with a shape and finite numbers; tensors pass through uncopied."""
     if not hasattr(X, "shape") or not hasattr(X, "dtype"):
         X = np.asarray(X)
+    if issparse(X):
+        raise BagDataError(f"{name} must be dense, got a {type(X).__name__}. Pass X.toarray().")
     if isinstance(X, np.ndarray) and X.dtype.kind not in "fiub":
         raise BagDataError(
             f"{name} must hold numbers, got dtype {X.dtype}. Encode categories and dates first, or "
@@ -75,7 +79,7 @@ def factorize(bags: Any, *, name: str = "bags") -> tuple[Array, list[Hashable]]:
     >>> codes, ids
     (array([0, 1, 0]), ['b', 'a'])
     """
-    values = _as_id_array(bags, name)
+    values = as_id_array(bags, name)
     if values.dtype != object:
         ids, first, codes = np.unique(values, return_index=True, return_inverse=True)
         rank = np.empty(len(ids), dtype=np.int64)
@@ -86,19 +90,33 @@ def factorize(bags: Any, *, name: str = "bags") -> tuple[Array, list[Hashable]]:
     return codes, list(number)
 
 
-def _as_id_array(bags: Any, name: str) -> Array:
+def as_id_array(bags: Any, name: str = "bags") -> Array:
+    """Return bag ids as an array that tells apart all that differ; a missing one is refused."""
     if hasattr(bags, "to_numpy"):
         bags = bags.to_numpy()
     values = np.asarray(bags) if isinstance(bags, np.ndarray) else _list_of_ids(bags)
     if values.ndim != 1:
         raise BagDataError(f"{name} must have one bag id per instance, got shape {values.shape}.")
-    missing = np.flatnonzero([b is None or b != b for b in values.tolist()])
+    missing = np.flatnonzero(_are_missing(values))
     if len(missing):
         raise BagDataError(
             f"{name} must name a bag for every instance, but row {missing[0]} has none "
             f"({len(missing)} rows in all). Drop those rows, or give them a bag."
         )
     return values
+
+
+def _are_missing(values: Array) -> Array:
+    if values.dtype != object:
+        return values != values
+    return np.fromiter(map(_is_missing, values), bool, len(values))
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas' NA answers neither yes nor no
+        return True
 
 
 def _list_of_ids(bags: Iterable[Any]) -> Array:
@@ -171,7 +189,7 @@ def values_by_bag(
         return {bag: values[bag] for bag in values.keys()}  # noqa: SIM118
     if bag_ids is None:
         return None
-    keys = _as_id_array(bag_ids, "bag_ids").tolist()
+    keys = as_id_array(bag_ids, "bag_ids").tolist()
     values = np.asarray(values)
     if len(keys) != len(values):
         raise BagDataError(
