@@ -101,6 +101,18 @@ def test_of_two_nets_for_one_of_the_paper_s_the_later_is_judged():
     assert "| 10 | CNN small | 1.02 | 0.9" in text  # the least of both, in one row
 
 
+def test_a_cell_that_was_begun_does_not_displace_one_that_was_finished():
+    [grid] = load_grids("mnist_exact")
+    models = ["cnn_small", "cnn_small_plain"]
+    grid = grid.restrict(models=models, bag_sizes=[10], rules=["PM.Sq"], n_seeds=2)
+    finished, begun = grid.cells()
+    rows = rows_of(finished, {(0.001, seed): np.full(4, 0.011) for seed in range(2)})
+    rows += rows_of(begun, {(0.001, 0): np.full(4, 0.005)})
+    text = render("T", page(grid, summarize(grid, rows)), format="md")
+    assert "1 of 1 cells that the paper has" in text  # 1.1 against 1.08, where 0.5 is far
+    assert "| 10 | CNN small | 1.02 | 1.10 " in text
+
+
 def test_a_cell_far_from_the_paper_gets_its_reason(grid, rows, monkeypatch):
     cells = summarize(grid, rows)
     declared = {"reasons": [{"dataset": "mnist", "rules": ["DSQ"], "text": "a dry spell"}]}

@@ -1,4 +1,8 @@
-"""Cells of our tables beside the numbers of the paper that they stand for."""
+"""Cells of our tables beside the numbers of the paper that they stand for.
+
+Where several cells could, those with the most seeds do: what was begun does not displace what was
+finished, and the luck of two seeds does not win.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +30,11 @@ class PaperRow:
 
 def judged_cells(cells: Sequence[CellSummary]) -> list[CellSummary]:
     """Cells that the paper has; of several that stand for one of its, the last."""
-    published = [c for c in cells if c.published is not None]
-    return list({(*_row_of(c), c.cell.rule.label): c for c in published}.values())
+    alike: dict[tuple[str, int, str, str], list[CellSummary]] = {}
+    for cell in cells:
+        if cell.published is not None:
+            alike.setdefault((*_row_of(cell), cell.cell.rule.label), []).append(cell)
+    return [_finished(group)[-1] for group in alike.values()]
 
 
 def close_cells(cells: Sequence[CellSummary]) -> list[CellSummary]:
@@ -45,8 +52,15 @@ def paper_rows(cells: Sequence[CellSummary]) -> list[PaperRow]:
     for row in sorted(alike, key=lambda row: (datasets.index(row[0]), row[1])):
         published = best_published(*row)
         if published is not None:
-            found.append(PaperRow(published, min(alike[row], key=lambda c: c.best.mean)))
+            ours = min(_finished(alike[row]), key=lambda cell: cell.best.mean)
+            found.append(PaperRow(published, ours))
     return found
+
+
+def _finished(cells: Sequence[CellSummary]) -> list[CellSummary]:
+    """Those with the most seeds."""
+    most = max(cell.n_seeds for cell in cells)
+    return [cell for cell in cells if cell.n_seeds == most]
 
 
 def _row_of(cell: CellSummary) -> tuple[str, int, str]:

@@ -25,8 +25,8 @@ def verdict(cells: Sequence[CellSummary]) -> list[Table | str]:
     Parameters
     ----------
     cells : sequence of CellSummary
-        Of several that stand for one of the paper's, the last is judged; so those under the paper's
-        own conditions come after those under ours.
+        Of several that stand for one of the paper's, the last with the most seeds is judged; so
+        those under the paper's own conditions come after those under ours.
     """
     judged, rows = judged_cells(cells), paper_rows(cells)
     close = close_cells(judged)
@@ -35,7 +35,8 @@ def verdict(cells: Sequence[CellSummary]) -> list[Table | str]:
         f"{len(close)} of {len(judged)} published numbers are met within 15 % or half a point, "
         "each under the paper's own conditions if it was run under them and else under ours. In "
         f"{sum(row.at_or_below for row in rows)} of {len(rows)} rows the best number here is at or "
-        "below the best published one, by the better of both conditions.",
+        "below the best published one, by the better of both conditions. Of several "
+        "that were run, those with the most seeds count.",
         Table(
             "Each row's best test error in percent, learning rate and epoch chosen on the test set "
             "as in the paper; standard error over seeds.",
