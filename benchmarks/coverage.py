@@ -1,9 +1,7 @@
 """How often nominal 95 % intervals from bags cover the truth, and how wide they are.
 
-    python benchmarks/coverage.py --seed 0                  # hours; resumes where it was stopped
+    python benchmarks/coverage.py --seed 0                  # an hour; resumes where it was stopped
     python benchmarks/coverage.py --datasets 200 --only 5   # a glance, at bags of 5
-    python benchmarks/coverage.py --calibration             # that metric anew, on the same data
-    python benchmarks/coverage.py --weighting               # what optimal weights gain
 
 One row per cell and metric goes to ``results/coverage/coverage.csv`` as soon as the cell is done;
 the summary is written to ``results/coverage/coverage.md``. Every simulated data set is drawn from a
@@ -14,7 +12,10 @@ from __future__ import annotations
 
 import argparse
 import csv
+import os
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -30,7 +31,6 @@ from unbag.evaluation.intervals import ResidualLaw
 from unbag.evaluation.residual_laws import binary_law, score_law
 from unbag.evaluation.risk import risk_from_residuals
 from unbag.evaluation.simulation import World, make_world, unequal_sizes
-from unbag.evaluation.weighting import fit_variance
 from unbag.randomness import numpy_generator
 
 FOLDER = Path(__file__).parents[1] / "results" / "coverage"
@@ -77,20 +77,16 @@ def estimates(world: World, table: ScoreTable) -> dict[str, tuple[float, float, 
     for name, gradient in gradients.items():
         e = score_metric(gradient, positives, noise_kurtosis=kurtosis)
         found[name] = e.value, e.low, e.high
-    return found | calibration_alone(world, table)
+    value, _, low, high = calibration_error(positives, n_bins=N_BINS)
+    return found | {"calibration_error": (value, low, high)}
 
 
 def _risks(table: ScoreTable, kurtosis: float) -> dict[str, tuple[float, float, float]]:
     found = {}
-    instances = np.repeat(table.scores, np.rint(table.shares * table.n_instances).astype(int))
+    score = score_law(table.scores[:, None], "binary", shares=table.shares)
     for name, values, *laws in [
         ("error", table.hard, ResidualLaw(), ResidualLaw()),
-        (
-            "brier",
-            table.scores,
-            score_law(instances[:, None], "binary"),
-            binary_law(fit_positives(table)),
-        ),
+        ("brier", table.scores, score, binary_law(fit_positives(table))),
     ]:
         residuals = (table.bag_mean(values) - table.proportions)[:, None]
         law, interval_law = (replace(law, noise_kurtosis=kurtosis) for law in laws)
@@ -116,22 +112,16 @@ def _points(world: World, positives) -> dict[str, Gradient]:
     }
 
 
-def calibration_alone(world: World, table: ScoreTable) -> dict[str, tuple[float, float, float]]:
-    """Value and interval of the calibration error."""
-    value, _, low, high = calibration_error(fit_positives(table), n_bins=N_BINS)
-    return {"calibration_error": (value, low, high)}
-
-
-def run_cell(cell: tuple, *, datasets: int, seed: int, estimate=estimates) -> list[dict]:
+def run_cell(cell: tuple, *, datasets: int, seed: int) -> list[dict]:
     """Simulate one cell and count."""
     bag_size, n_bags, sizes_kind, noise, percent = cell
     world, rng = make_world(percent / 100), numpy_generator("coverage", seed, cell)
     equal = np.full(n_bags, bag_size)
     sizes = equal if sizes_kind == "equal" else unequal_sizes(bag_size, n_bags)
     truth = truths(world)
-    drawn = [estimate(world, world.draw(rng, sizes, noise=noise)) for _ in range(datasets)]
+    drawn = [estimates(world, world.draw(rng, sizes, noise=noise)) for _ in range(datasets)]
     keys = dict(zip(KEYS, cell, strict=True)) | {"datasets": datasets, "seed": seed}
-    found = {name: np.array([ends[name] for ends in drawn]) for name in truth if name in drawn[0]}
+    found = {name: np.array([ends[name] for ends in drawn]) for name in truth}
     return [keys | _row(name, truth[name], ends) for name, ends in found.items()]
 
 
@@ -170,15 +160,6 @@ def append(path: Path, rows: list[dict]) -> None:
         if new:
             writer.writeheader()
         writer.writerows(rows)
-
-
-def replace_rows(path: Path, rows: list[dict]) -> None:
-    """Put rows in the place of those of the same cells and metrics."""
-    identity = [*KEYS, "metric"]
-    new = {tuple(str(row[k]) for k in identity): row for row in rows}
-    old = list(csv.DictReader(path.open()))
-    path.unlink()
-    append(path, [new.get(tuple(row[k] for k in identity), row) for row in old])
 
 
 def summary(path: Path) -> str:
@@ -242,69 +223,27 @@ def _error_table(rows: list[dict]) -> list[str]:
     return lines
 
 
-def weighting_table(*, datasets: int, seed: int) -> str:
-    """Variance of the estimated error with the pairwise rule's weights, over that with ours."""
-    lines = ["# What optimal weights gain on unequal bags", ""]
-    lines += ["| bag_size | n_bags | noise | error_percent | variance ratio | bias |"]
-    lines += ["|---" * 6 + "|"]
-    for bag_size, noise, percent in product((5, 50, 500), (0.0, 0.5), (2, 10, 30)):
-        ratio, bias = _gain(bag_size, 200, noise, percent / 100, datasets, seed)
-        cells = [bag_size, 200, noise, percent, f"{ratio:.2f}", f"{bias:+.1f}"]
-        lines.append("| " + " | ".join(map(str, cells)) + " |")
-    note = "Bias of the optimally weighted estimate in standard errors of its mean over"
-    return "\n".join([*lines, "", f"{note} {datasets} data sets; seed {seed}.", ""])
-
-
-def _gain(
-    bag_size: int, n_bags: int, noise: float, error: float, datasets: int, seed: int
-) -> tuple[float, float]:
-    rng = numpy_generator("weighting", seed, bag_size, noise, error)
-    sizes = unequal_sizes(bag_size, n_bags)
-    variance = noise / sizes.astype(float) ** 2
-    law = ResidualLaw(noise_kurtosis=LAPLACE_KURTOSIS)
-    values = np.empty((datasets, 2))
-    for number in range(datasets):
-        counts = rng.multinomial(sizes, [0.55 * error, 0.45 * error, 1 - error])
-        residuals = (counts[:, 0] - counts[:, 1]) / sizes
-        residuals = residuals + rng.laplace(size=n_bags) * np.sqrt(variance / 2)
-        values[number] = [
-            fit_variance(residuals[:, None], sizes.astype(float), variance, law=law, weights=w).risk
-            for w in ("size", "optimal")
-        ]
-    ratio = values[:, 0].var() / values[:, 1].var()
-    return ratio, (values[:, 1].mean() - error) / values[:, 1].std() * datasets**0.5
-
-
 def main() -> None:
     """Run what is missing, then write the summary."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--datasets", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, help="this bag size only")
-    parser.add_argument("--calibration", action="store_true", help="that metric of done cells anew")
-    parser.add_argument("--weighting", action="store_true", help="the gain of weights instead")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="cells at a time")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    if options.weighting:
-        table = weighting_table(datasets=options.datasets, seed=options.seed)
-        (options.folder / "weighting.md").write_text(table)
-        return
     path = options.folder / "coverage.csv"
     done = done_cells(path, options.datasets, options.seed)
-    if options.calibration:
-        for cell in done:
-            simulated = {"datasets": options.datasets, "seed": options.seed}
-            replace_rows(path, run_cell(cell, **simulated, estimate=calibration_alone))
-        (options.folder / "coverage.md").write_text(summary(path))
-        return
     # Small cells first: an interruption then loses little.
-    for cell in sorted(CELLS, key=lambda c: c[0] * c[1]):
-        if cell in done or (options.only and cell[0] != options.only):
-            continue
-        append(path, run_cell(cell, datasets=options.datasets, seed=options.seed))
-        print(*cell, flush=True)
-        (options.folder / "coverage.md").write_text(summary(path))
+    ordered = sorted(CELLS, key=lambda cell: cell[0] * cell[1])
+    cells = [c for c in ordered if c not in done and options.only in (None, c[0])]
+    run = partial(run_cell, datasets=options.datasets, seed=options.seed)
+    with ProcessPoolExecutor(options.jobs) as pool:
+        for cell, rows in zip(cells, pool.map(run, cells), strict=True):
+            append(path, rows)
+            print(*cell, flush=True)
+    (options.folder / "coverage.md").write_text(summary(path))
 
 
 if __name__ == "__main__":

@@ -65,23 +65,23 @@ def _law_at(table: ScoreTable, chances: Array) -> ResidualLaw:
     return ResidualLaw(fourth=fourth / second, sixth=sixth / second) if second else ResidualLaw()
 
 
-def score_law(scores: Array, task: str) -> ResidualLaw:
+def score_law(scores: Array, task: str, *, shares: Array | None = None) -> ResidualLaw:
     """Shape of a score's residual, as if the scores were calibrated; of several labels, of each.
 
     Only ratios of moments are taken from that assumption; the risk itself scales them. Proportions
-    have no part in it, so that weights may depend on it.
+    have no part in it, so that weights may depend on it. Instances count by their ``shares``, or
+    alike.
     """
     n_outputs = scores.shape[1]
     law = ResidualLaw(n_outputs=n_outputs, n_labels=1 if task == "multiclass" else n_outputs)
     if task == "multiclass":
         squares = (scores**2).sum(axis=1, keepdims=True) - 2 * scores + 1
-        second, fourth, sixth = ((scores * squares**m).sum(axis=1).mean() for m in (1, 2, 3))
+        moments = [(scores * squares**m).sum(axis=1) for m in (1, 2, 3)]
     else:
         chance = scores * (1 - scores)
-        second, fourth, sixth = (
-            (chance * (scores ** (m - 1) + (1 - scores) ** (m - 1))).sum(axis=1).mean()
-            for m in (2, 4, 6)
-        )
+        powers = [scores ** (m - 1) + (1 - scores) ** (m - 1) for m in (2, 4, 6)]
+        moments = [(chance * power).sum(axis=1) for power in powers]
+    second, fourth, sixth = (np.average(values, weights=shares) for values in moments)
     return replace(law, fourth=fourth / second, sixth=sixth / second) if second else law
 
 
