@@ -14,27 +14,30 @@ from unbag.bags import Task
 from unbag.engine.batches import as_inputs, as_tensor
 from unbag.engine.trial import TrialResult
 
-__all__ = ["scores_of"]
+__all__ = ["logits_of", "scores_of"]
+
+
+def scores_of(result: TrialResult, X: Any, *, task: Task = "binary") -> NDArray[np.float64]:
+    """Probabilities of shape (n,) for a binary task, (n, n_outputs) otherwise."""
+    logits = _logits(result, X)
+    if task == "multiclass":
+        return logits.softmax(dim=-1).numpy()
+    return _by_task(logits.sigmoid(), task)
+
+
+def logits_of(result: TrialResult, X: Any, *, task: Task = "binary") -> NDArray[np.float64]:
+    """What the net says before it is turned into probabilities; shapes as in `scores_of`."""
+    return _by_task(_logits(result, X), task)
 
 
 @torch.no_grad()
-def scores_of(
-    result: TrialResult, X: Any, *, task: Task = "binary", chunk: int = 5000
-) -> NDArray[np.float64]:
-    """Probabilities of shape (n,) for a binary task, (n, n_outputs) otherwise.
-
-    Computed in double precision, so that a prediction does not depend on what is beside it.
-    """
+def _logits(result: TrialResult, X: Any, chunk: int = 5000) -> Tensor:
+    # Double precision: a prediction then does not depend on what is beside it.
     net = copy.deepcopy(result.model).double().eval()
     tensor = as_tensor(X, torch.device("cpu"))
-    parts = [
-        _probabilities(net(as_inputs(tensor[start : start + chunk]).double()), task)
-        for start in range(0, len(tensor), chunk)
-    ]
-    return torch.cat(parts).numpy()
+    starts = range(0, len(tensor), chunk)
+    return torch.cat([net(as_inputs(tensor[at : at + chunk]).double()) for at in starts])
 
 
-def _probabilities(logits: Tensor, task: Task) -> Tensor:
-    if task == "multiclass":
-        return logits.softmax(dim=-1)
-    return logits.sigmoid().squeeze(-1) if task == "binary" else logits.sigmoid()
+def _by_task(outputs: Tensor, task: Task) -> NDArray[np.float64]:
+    return (outputs.squeeze(-1) if task == "binary" else outputs).numpy()

@@ -125,14 +125,29 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
         """Probabilities of shape (n,) or (n, n_outputs)."""
         raise NotImplementedError
 
+    def _decisions(self, X: Array) -> Array:
+        """Unbounded scores of the same shape that `predict` agrees with."""
+        raise NotImplementedError
+
+    def _instances(self, X: Any) -> Array:
+        check_is_fitted(self)
+        checks = self._input_checks() | {"ensure_min_samples": 1}
+        return np.asarray(validate_data(self, X, reset=False, **checks))
+
+    def decision_function(self, X: Any) -> Array:
+        """How surely an instance is positive, or has a label: above zero, `predict` says it is.
+
+        Logits of nets and trees; of linear scores, what they are above one half. For several
+        classes, a score of each: the greatest is predicted.
+        """
+        return self._decisions(self._instances(X))
+
     def predict_proba(self, X: Any) -> Array:
         """Probability of each class, shape (n_instances, n_classes).
 
         For a multilabel task, the probability of each label.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, **self._input_checks() | {"ensure_min_samples": 1})
-        scores = self._scores(X)
+        scores = self._scores(self._instances(X))
         return np.stack([1 - scores, scores], axis=1) if scores.ndim == 1 else scores
 
     def predict(self, X: Any) -> Array:

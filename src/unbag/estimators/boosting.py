@@ -243,21 +243,21 @@ class BagBoostingClassifier(BagEstimator):
         return raw.reshape(len(raw), -1, len(self.initial_score_)) + self.initial_score_
 
     def _probabilities(self, raw: Array) -> Array:
-        scores = scores_of_raw(self._by_run(raw).mean(axis=1), self.task_)
-        return scores[:, 0] if self.task_ == "binary" else scores
+        return self._by_task(scores_of_raw(self._by_run(raw).mean(axis=1), self.task_))
+
+    def _by_task(self, outputs: Array) -> Array:
+        return outputs[:, 0] if self.task_ == "binary" else outputs
+
+    def _raw(self, X: Array) -> Array:
+        threads = 0 if self.n_jobs == -1 else self.n_jobs
+        options = {"num_iteration": self.n_trees_, "num_threads": threads}
+        return np.asarray(self.booster_.predict(X, raw_score=True, **options))
 
     def _scores(self, X: Array) -> Array:
-        threads = 0 if self.n_jobs == -1 else self.n_jobs
-        raw = self.booster_.predict(
-            X, raw_score=True, num_iteration=self.n_trees_, num_threads=threads
-        )
-        return self._probabilities(np.asarray(raw))
+        return self._probabilities(self._raw(X))
 
-    def decision_function(self, X: Any) -> Array:
-        """Logit of the positive class; for several classes, the logarithms of the scores."""
-        probabilities = np.clip(self.predict_proba(X), 1e-300, None)
-        logs = np.log(probabilities)
-        return logs[:, 1] - logs[:, 0] if self.task_ == "binary" else logs
+    def _decisions(self, X: Array) -> Array:
+        return self._by_task(self._by_run(self._raw(X)).mean(axis=1))
 
     def save(self, folder: str | Path) -> Path:
         """Write `model.safetensors` and `model.json` into a folder.

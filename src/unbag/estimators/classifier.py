@@ -13,7 +13,7 @@ from unbag.arguments import check_choice
 from unbag.bags import Bags, Task
 from unbag.engine import Criterion, Settings, Trial, TrialResult
 from unbag.engine.batches import are_pixels, warn_of_rounding
-from unbag.engine.evaluate import scores_of
+from unbag.engine.evaluate import logits_of, scores_of
 from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.measuring import FitPlan, train_and_measure, train_with_patience
@@ -223,16 +223,13 @@ class BagClassifier(TellsItsRisk, BagEstimator):
             progress=self.verbose,
         )
 
-    def decision_function(self, X: Any) -> Array:
-        """Logit of the positive class, or of every class."""
-        probabilities = self.predict_proba(X)
-        with np.errstate(divide="ignore"):
-            logs = np.log(probabilities)
-        return logs[:, 1] - logs[:, 0] if self.task_ == "binary" else logs
-
     def _scores(self, X: Array) -> Array:
         self._refuse_another_kind_of_images(X)
         return scores_of(self.result_, X, task=self.task_)
+
+    def _decisions(self, X: Array) -> Array:
+        self._refuse_another_kind_of_images(X)
+        return logits_of(self.result_, X, task=self.task_)
 
     def _refuse_another_kind_of_images(self, X: Array) -> None:
         # Folders of older versions do not tell the kind.

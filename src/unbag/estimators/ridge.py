@@ -198,14 +198,9 @@ class BagRidgeClassifier(BagEstimator):
         self.intercept_ = float(intercept[0]) if binary else intercept
         return self
 
-    def decision_function(self, X: Any) -> Array:
-        """Linear score minus one half; for several classes, the linear scores."""
-        from sklearn.utils.validation import check_is_fitted, validate_data
-
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, **self._input_checks() | {"ensure_min_samples": 1})
+    def _decisions(self, X: Array) -> Array:
         scores = self._linear(X)
-        return scores - 0.5 if self.task_ == "binary" else scores
+        return scores if self.task_ == "multiclass" else scores - 0.5
 
     def _linear(self, X: Array, n_rows: int = 8192) -> Array:
         """Linear scores, so few rows at a time that those turned to doubles stay in the cache."""
