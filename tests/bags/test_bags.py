@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from unbag import Bags, BagTarget, make_bags, split_bags
+from unbag import Bags, make_bags, split_bags
 from unbag.bags import cut_batches
 from unbag.errors import BagDataError, BagDataWarning
 
@@ -87,22 +87,6 @@ def test_pandas_objects_go_by_their_index():
         Bags.from_arrays(X, bags=IDS, proportions=twice)
 
 
-def test_noise_in_a_series_is_by_bag_or_by_instance():
-    pandas = pytest.importorskip("pandas")
-    by_bag = pandas.Series({"e": 0.0, "n": 0.2, "s": 0.1})
-    by_instance = pandas.Series([by_bag[b] for b in IDS])
-    some_rows = by_instance.set_axis([7, 3, 5, 8, 1, 0])
-    for noise in (by_bag, by_instance, some_rows):
-        bags = Bags.from_arrays(X, bags=IDS, y=Y, noise_variance=noise)
-        np.testing.assert_allclose(bags.noise_variance, [0.1, 0.2, 0.0])
-    single = {"bags": ["b", "c", "a"], "y": [1, 0, 1]}
-    named = pandas.Series({"a": 0.1, "b": 0.2, "c": 0.3})
-    bags = Bags.from_arrays(X[:3], **single, noise_variance=named)
-    np.testing.assert_allclose(bags.noise_variance, [0.2, 0.3, 0.1])
-    bags = Bags.from_arrays(X[:3], **single, noise_variance=pandas.Series([0.1, 0.2, 0.3]))
-    np.testing.assert_allclose(bags.noise_variance, [0.1, 0.2, 0.3])
-
-
 def test_instances_are_not_copied():
     assert Bags.from_arrays(X, bags=IDS, y=Y).X is X
 
@@ -131,52 +115,6 @@ def test_take_and_mean():
     some = bags.take(np.array([2, 0]))
     assert some.ids == ["e", "s"]
     np.testing.assert_allclose(some.mean(X), [X[3], X[[0, 2, 5]].mean(0)])
-
-
-def test_noise_variance_and_proportions_outside_the_unit_interval():
-    noisy = {"s": -0.05, "n": 0.47, "e": 1.2}
-    bags = Bags.from_arrays(X, bags=IDS, proportions=noisy, noise_variance=0.01)
-    np.testing.assert_allclose(bags.noise_variance, 0.01)
-    each = Bags.from_arrays(
-        X, bags=IDS, proportions=noisy | {"e": 1.0}, noise_variance={"s": 0.1, "n": 0.2, "e": 0.0}
-    )
-    np.testing.assert_allclose(each.noise_variance, [0.1, 0.2, 0.0])
-    per_row = [{"s": 0.1, "n": 0.2, "e": 0.0}[b] for b in IDS]
-    like_y = Bags.from_arrays(X, bags=IDS, y=Y, noise_variance=per_row)
-    np.testing.assert_allclose(like_y.noise_variance, each.noise_variance)
-
-
-@pytest.mark.parametrize("zero", [0.0, np.zeros(len(IDS)), dict.fromkeys(IDS, 0)])
-def test_noise_of_variance_zero_is_no_noise(zero):
-    assert Bags.from_arrays(X, bags=IDS, y=Y, noise_variance=zero).noise_variance is None
-    assert BagTarget(IDS, Y, noise_variance=zero).noise_variance is None
-    with pytest.raises(BagDataError, match=r"must be in \[0, 1\].*divide percentages by 100"):
-        Bags.from_arrays(X, bags=IDS, y=100 * np.array(Y), noise_variance=zero)
-
-
-@pytest.mark.parametrize(
-    ("proportions", "variance"),
-    [
-        ({"s": 0.0, "n": 50.0, "e": 100.0}, 0.01),
-        ({"s": -1.5, "n": 0.5, "e": 1.0}, 0.01),
-        ({"s": -0.05, "n": 0.47, "e": 1.2}, {"s": 0.1, "n": 0.2, "e": 0.0}),
-    ],
-    ids=["percentages", "below", "an exact bag"],
-)
-def test_what_noise_does_not_explain_is_refused(proportions, variance):
-    with pytest.raises(BagDataError, match="but for their stated noise"):
-        Bags.from_arrays(X, bags=IDS, proportions=proportions, noise_variance=variance)
-
-
-def test_noise_that_goes_far_is_accepted(rng):
-    """The worst of very many draws of the widest noise in use."""
-    n_bags, deviation = 200_000, 0.2
-    noisy = rng.integers(2, size=n_bags) + rng.laplace(size=n_bags) * deviation / 2**0.5
-    offsets = np.arange(n_bags + 1)
-    bags = Bags.from_arrays(
-        np.zeros((n_bags, 1)), offsets=offsets, proportions=noisy, noise_variance=deviation**2
-    )
-    assert bags.proportions.max() > 1 + 5 * deviation
 
 
 def test_tasks_are_read_off_the_proportions():

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from unbag.bags import validation
 from unbag.bags.batch import Task
+from unbag.bags.reading import check_several, read_ids, read_noise, read_values
 from unbag.bags.tasks import find_task
-from unbag.errors import BagDataError
 
-__all__ = ["Bags", "read_noise"]
+__all__ = ["Bags"]
 
 Array = NDArray[Any]
 
@@ -83,8 +83,9 @@ class Bags:
         bag_ids : array of shape (n_bags,), optional
             Ids that go with an array of proportions, counts or noise variances.
         noise_variance : float, mapping or array, optional
-            Known variance of independent zero-mean noise in the proportions. An array is like
-            what it goes with: beside `y` one value per instance, otherwise one per bag.
+            Known variance of independent zero-mean noise in what is given: in the proportions, or
+            in the counts. An array is like what it goes with: beside `y` one value per instance,
+            otherwise one per bag.
         task : {"binary", "multiclass", "multilabel"}, optional
             None reads it off the proportions: one column is binary, several that add up to one, as
             well as rounding and known noise allow, are multiclass, others multilabel.
@@ -102,12 +103,15 @@ class Bags:
         (array([2, 2]), array([0. , 0.5]))
         """
         X = validation.as_instances(X)
-        codes, ids = _read_ids(bags, offsets, len(X))
+        codes, ids = read_ids(bags, offsets, len(X))
         sizes = np.bincount(codes, minlength=len(ids))
-        _check_counts_of_bags(sizes, ids)
+        check_several(sizes, ids)
         rows = np.argsort(codes, kind="stable")
-        values = _read_values(y, proportions, counts, rows, sizes, ids, bag_ids)
         variance = read_noise(noise_variance, y is not None, rows, sizes, ids, bag_ids)
+        exact = variance is None
+        values = read_values(y, proportions, counts, rows, sizes, ids, bag_ids, exact=exact)
+        if counts is not None and variance is not None:
+            variance = variance / sizes**2
         values = validation.check_proportions(values, sizes, ids, noise_variance=variance)
         if values.shape[1:] == (1,) and task != "multilabel":
             values = values[:, 0]
@@ -188,107 +192,3 @@ class Bags:
         """Average per-instance values, in the order of `X`, over each bag."""
         sums = np.add.reduceat(np.asarray(values)[self.rows], self.starts, axis=0)
         return sums / self.sizes.reshape(-1, *[1] * (sums.ndim - 1))
-
-
-def _read_ids(bags: Any, offsets: Any, n_instances: int) -> tuple[Array, list[Hashable]]:
-    if (bags is None) == (offsets is None):
-        raise BagDataError("Give either `bags` (an id per instance) or `offsets`, and not both.")
-    if offsets is not None:
-        return _read_offsets(np.asarray(offsets), n_instances)
-    codes, ids = validation.factorize(bags)
-    if len(codes) != n_instances:
-        raise BagDataError(
-            f"bags must have one id per instance, wanted {n_instances}, got {len(codes)}."
-        )
-    return codes, ids
-
-
-def _read_offsets(offsets: Array, n_instances: int) -> tuple[Array, list[Hashable]]:
-    if offsets.ndim != 1 or len(offsets) < 2 or offsets[0] != 0 or offsets[-1] != n_instances:
-        raise BagDataError(
-            f"offsets must run from 0 to the number of instances, {n_instances}, got {offsets}."
-        )
-    sizes = np.diff(offsets)
-    if (sizes <= 0).any():
-        first = int(np.flatnonzero(sizes <= 0)[0])
-        raise BagDataError(f"offsets must increase, but bag {first} has size {sizes[first]}.")
-    return np.repeat(np.arange(len(sizes)), sizes), list(range(len(sizes)))
-
-
-def _check_counts_of_bags(sizes: Array, ids: list[Hashable]) -> None:
-    if len(sizes) < 2:
-        raise BagDataError(
-            f"bags must name at least two bags, got only {ids[0]!r} (n_bags = 1). One proportion "
-            "tells nothing about single instances."
-        )
-
-
-def _read_values(
-    y: Any,
-    proportions: Any,
-    counts: Any,
-    rows: Array,
-    sizes: Array,
-    ids: list[Hashable],
-    bag_ids: Any,
-) -> Array:
-    if sum(v is not None for v in (y, proportions, counts)) != 1:
-        raise BagDataError("Give exactly one of `y`, `proportions` and `counts`.")
-    if proportions is not None:
-        return validation.match_to_bags(proportions, ids, bag_ids=bag_ids)
-    if counts is not None:
-        values = validation.match_to_bags(counts, ids, bag_ids=bag_ids, name="counts")
-        _check_label_counts(values, sizes, ids)
-        return values / sizes.reshape(-1, *[1] * (values.ndim - 1))
-    y = validation.as_values(y, "y")
-    if len(y) != len(rows):
-        raise BagDataError(f"y must have one value per instance, wanted {len(rows)}, got {len(y)}.")
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    y = y[rows]
-    bad = np.flatnonzero(~np.isfinite(y.reshape(len(y), -1)).all(axis=1))
-    if len(bad):
-        bag = ids[int(np.searchsorted(starts, bad[0], side="right")) - 1]
-        raise BagDataError(
-            f"y must be finite, but row {rows[bad[0]]} (bag {bag!r}) has {y[bad[0]]}. "
-            "Drop the bags without a proportion."
-        )
-    return validation.check_constant_in_bags(y, starts, ids)
-
-
-def _check_label_counts(counts: Array, sizes: Array, ids: list[Hashable]) -> None:
-    per_bag = counts.reshape(len(sizes), -1)
-    bad = ~((per_bag >= 0) & (per_bag <= sizes[:, None])).all(axis=1)
-    if bad.any():
-        first = int(np.flatnonzero(bad)[0])
-        raise BagDataError(
-            f"counts must lie between 0 and the bag's size, but bag {ids[first]!r} of "
-            f"{sizes[first]} instances has {counts[first]} ({bad.sum()} such bags). Check that all "
-            "instances of the bag are there."
-        )
-
-
-def read_noise(
-    noise_variance: Any,
-    per_instance: bool,
-    rows: Array,
-    sizes: Array,
-    ids: list[Hashable],
-    bag_ids: Any = None,
-) -> Array | None:
-    """Noise variance of each bag, from any of the forms that `Bags.from_arrays` takes.
-
-    None if there is no noise.
-    """
-    if noise_variance is None:
-        return None
-    if np.ndim(noise_variance) == 0 and not hasattr(noise_variance, "keys"):
-        variance = np.full(len(ids), validation.as_values(noise_variance, "noise_variance"))
-    elif per_instance and validation.one_per_instance(noise_variance, len(rows), len(ids)):
-        per_row = validation.check_one_per_instance(noise_variance, len(rows))[rows]
-        starts = np.cumsum(sizes) - sizes
-        variance = validation.check_constant_in_bags(per_row, starts, ids, name="noise_variance")
-    else:
-        variance = validation.match_to_bags(
-            noise_variance, ids, bag_ids=bag_ids, name="noise_variance"
-        )
-    return validation.check_noise_variance(variance, ids)

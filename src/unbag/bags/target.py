@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold
 
-from unbag.bags.bags import read_noise
+from unbag.bags.reading import read_noise
 from unbag.bags.validation import (
     as_id_array,
     as_values,
