@@ -31,6 +31,7 @@ class Outcome:
     """One line of the demo's table."""
 
     bag_size: int
+    n_held_out: int
     name: str
     estimate: RiskEstimate
     true_error: float
@@ -97,10 +98,9 @@ def run_bag_size(bag_size: int, *, seed: int, epochs: int) -> list[Outcome]:
     )
     scores = {label(r): scores_of(t, X_test) for r, t in zip(rules, results, strict=True)}
     scores["ridge, closed form"] = ridge_scores(bags, X_test)
+    true_errors = {name: float(np.mean((s > 0.5) != (y_test == 1))) for name, s in scores.items()}
     return [
-        Outcome(
-            bag_size, name, estimate_risk(s, held_out), float(np.mean((s > 0.5) != (y_test == 1)))
-        )
+        Outcome(bag_size, held_out.n_bags, name, estimate_risk(s, held_out), true_errors[name])
         for name, s in scores.items()
     ]
 
@@ -140,14 +140,17 @@ def table_of(outcomes: list[Outcome]) -> Table:
 
 
 def meaning_of(outcomes: list[Outcome]) -> str:
-    """Say in two lines what the table shows."""
+    """Say in three lines what the table shows."""
     best = min(outcomes, key=lambda o: o.true_error)
+    sizes = {o.bag_size: o.n_held_out for o in outcomes}
+    held_out = " and ".join(f"{n} of {size} digits" for size, n in sizes.items())
     inside = sum(o.estimate.low <= o.true_error <= o.estimate.high for o in outcomes)
     return (
         f"Bags of {best.bag_size} are enough to learn single labels: {best.name} errs on "
         f"{100 * best.true_error:.1f} % of new digits.\n"
         f"No label was needed to know it: the interval from held-out bags holds the true error in "
-        f"{inside} of {len(outcomes)} lines."
+        f"{inside} of {len(outcomes)} lines.\n"
+        f"It is as wide as these bags are few: {held_out}."
     )
 
 
