@@ -40,6 +40,7 @@ from unbag.tables.writing import write_table
 CHUNK = 200_000
 PLAIN, READ, COPY = "read, pyarrow alone", "read, our chunks", "write and read back alone"
 SCAN, DEAL, EPOCH = "scan", "deal to whole bags", "epoch without steps"
+NET, STEPS = "net, one epoch", "net's own steps"
 
 
 def draw(n_rows, n_bags, n_features, number):
@@ -138,13 +139,13 @@ class Clock:
             return sum(stages[name][kind] for name in names)
 
         plain, once = seconds(PLAIN), seconds(SCAN, DEAL)
-        epoch, own = seconds("net, one epoch"), seconds("net's own steps")
+        epoch, own = seconds(NET), seconds(STEPS)
         scores, own_scores = seconds("predict, net"), seconds("net's own scores")
         spent = {
             "read twice, write and read back, nothing else": 2 * seconds(READ) + seconds(COPY),
             "scan and deal, once": once,
             "iterate whole bags, per epoch": seconds("iterate whole bags"),
-            "net, one epoch": epoch,
+            NET: epoch,
             "fit of one epoch, all in": once + epoch,
             "fit of one epoch, all in, less the net's own steps": once + epoch - own,
             "fit of one epoch, with steps that do nothing": once + seconds(EPOCH),
@@ -210,8 +211,7 @@ def measure(arguments, folder):
         "generate", lambda: generate(path, arguments.rows, arguments.bags, arguments.features)
     )
     for _ in range(arguments.rounds):
-        table = one_round(path, clock, arguments, folder)
-    models = fit_models(table, clock, arguments, folder)
+        table, models = one_round(path, clock, arguments, folder)
     errors = {}
     for name, classifier in models.items():
         model = TableModel(classifier, table.encoder, table.roles, {})
@@ -232,7 +232,7 @@ def measure(arguments, folder):
 
 
 def epoch_of(bags, settings):
-    """What one epoch takes on bags in memory: five of them less one, halved twice."""
+    """What one epoch takes on bags in memory: five of them less one, by four."""
     one, _ = spent_on(lambda: train([Trial()], bags, settings=settings))
     five, _ = spent_on(lambda: train([Trial()], bags, settings=replace(settings, max_epochs=5)))
     return [(after - before) / 4 for before, after in zip(one, five, strict=True)]
@@ -248,17 +248,13 @@ def parts_of(table, folder):
 
 
 def one_round(path, clock, arguments, folder):
-    """What a fit does around its steps, beside what reading and writing take by themselves."""
+    """Everything once: what reading and writing take by themselves, scan, deal, and the models."""
     clock.run(COPY, lambda: copy(arguments.rows, arguments.features, folder))
     clock.run(PLAIN, lambda: parquet_read(path))
     clock.run(READ, lambda: plain_read(path))
     table = clock.run(SCAN, lambda: scan_table(path, Roles("bag", proportions=("rate",))))
-    with (
-        clock.run(DEAL, lambda: parts_of(table, folder)) as parts,
-        mock.patch("unbag.engine.step.Step.__call__", idle_step),
-    ):
-        clock.run(EPOCH, lambda: epoch_on(parts, arguments))
-    return table
+    with clock.run(DEAL, lambda: parts_of(table, folder)) as parts:
+        return table, fit_models(parts, table, clock, arguments)
 
 
 def settings_of(arguments):
@@ -271,19 +267,19 @@ def epoch_on(parts, arguments):
     return train_stream([Trial()], parts, groups=["all"], settings=settings_of(arguments))
 
 
-def fit_models(table, clock, arguments, folder):
-    """Ridge and one epoch of a net, and what the net costs without files."""
-    with parts_of(table, folder) as parts:
-        clock.run("iterate whole bags", lambda: [parts.bags(p).n_bags for p in parts.parts["all"]])
-        ridge = clock.run("ridge", lambda: ridge_of(parts, table))
-        [result] = clock.run("net, one epoch", lambda: epoch_on(parts, arguments))
-        some = parts.bags(parts.parts["all"][0])
-    net = net_of(result, table.index, arguments.features)
+def fit_models(parts, table, clock, arguments):
+    """Ridge and one epoch of a net, and what the net costs without files, and files without it."""
+    clock.run("iterate whole bags", lambda: [parts.bags(p).n_bags for p in parts.parts["all"]])
+    ridge = clock.run("ridge", lambda: ridge_of(parts, table))
+    with mock.patch("unbag.engine.step.Step.__call__", idle_step):
+        clock.run(EPOCH, lambda: epoch_on(parts, arguments))
+    [result] = clock.run(NET, lambda: epoch_on(parts, arguments))
+    some = parts.bags(parts.parts["all"][0])
     times, settings = arguments.rows / len(some.X), settings_of(arguments)
-    clock.add("net's own steps", [times * seconds for seconds in epoch_of(some, settings)])
-    for _ in range(arguments.rounds):
-        scores, _ = spent_on(lambda: net.predict_proba(some.X))
-        clock.add("net's own scores", [times * seconds for seconds in scores])
+    clock.add(STEPS, [times * seconds for seconds in epoch_of(some, settings)])
+    net = net_of(result, table.index, arguments.features)
+    scores, _ = spent_on(lambda: net.predict_proba(some.X))
+    clock.add("net's own scores", [times * seconds for seconds in scores])
     return {"ridge": ridge, "net": net}
 
 
