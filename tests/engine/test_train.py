@@ -213,7 +213,7 @@ def test_held_out_risk_is_near_the_true_error(rng):
     X, y = problem(rng, n=20_000)
     train_bags = make_bags(X[:4000], y[:4000], bag_size=10, seed=0)
     aside = make_bags(X[4000:], y[4000:], bag_size=20, seed=1)
-    monitors = [held_out_risk(aside), labelled_error(X[4000:], y[4000:])]
+    monitors = [held_out_risk(aside, criterion="zero_one"), labelled_error(X[4000:], y[4000:])]
     [result] = train([Trial()], train_bags, monitors=monitors, settings=SHORT)
     true, estimated = result.last("test_error"), result.last("held_out_risk")
     assert abs(true - estimated) < 4 * true * np.sqrt(2 / aside.n_bags)

@@ -82,7 +82,7 @@ def test_models_that_cannot_be_stacked_go_on_too(bags):
 def test_patience_ends_a_trial_that_goes_on(bags):
     kept, aside = split_bags(bags, share=0.3, seed=0)
     settings = Settings(max_epochs=30, criterion="held_out_risk", patience=2)
-    monitors = [held_out_risk(aside)]
+    monitors = [held_out_risk(aside, criterion="zero_one")]
     training = Training(TRIALS, kept, monitors=monitors, settings=settings)
     training.run(until=3)
     training.keep([0, 1, 2])

@@ -76,7 +76,7 @@ def measure_all(monitors: Sequence[Monitor], learner: Learner) -> dict[str, Tens
 
 
 def held_out_risk(
-    bags: Bags, *, criterion: Criterion = "zero_one", name: str = "held_out_risk"
+    bags: Bags, *, criterion: Criterion = "square", name: str = "held_out_risk"
 ) -> Monitor:
     r"""Estimate the instance risk on held-out bags, without a label.
 

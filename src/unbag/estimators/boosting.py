@@ -116,7 +116,7 @@ class BagBoostingClassifier(BagEstimator):
         extra_trees: bool = True,
         validation_share: float = 0.0,
         patience: int | None = None,
-        criterion: Loss = "zero_one",
+        criterion: Loss = "square",
         n_jobs: int = 1,
         random_state: Any = None,
     ) -> None:
