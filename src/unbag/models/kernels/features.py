@@ -107,12 +107,13 @@ def _pool(value: Tensor, bias: Tensor, pool: int) -> tuple[Tensor, Tensor]:
     return out, which
 
 
-def _unpool(gradient: Tensor, which: Tensor, rows: int, columns: int) -> tuple[Tensor, Tensor]:
+def _unpool(
+    gradient: Tensor, which: Tensor, rows: int, columns: int, pool: int
+) -> tuple[Tensor, Tensor]:
     """Gradients with respect to value and bias of `_pool`."""
     n, height, width, channels = which.shape
     out = torch.empty((n, rows, columns, channels), dtype=torch.bfloat16, device=which.device)
     bias_part = torch.empty((channels, _PROGRAMS), device=which.device)
-    pool = rows // height
     m = n * triton.cdiv(rows, pool) * triton.cdiv(columns, pool)
     _unpool_kernel[(_PROGRAMS,)](
         gradient.contiguous(), which, out, bias_part, m, rows, columns, height, width,
@@ -155,11 +156,11 @@ def _(x: Tensor, weight: Tensor, bias: Tensor, pad: int, pool: int) -> tuple[Ten
 
 @torch.library.custom_op("unbag::convolve_features_backward", mutates_args=())
 def _backward(
-    gradient: Tensor, x: Tensor, weight: Tensor, which: Tensor, pad: int
+    gradient: Tensor, x: Tensor, weight: Tensor, which: Tensor, pad: int, pool: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     features = _channels_last(x)
     rows, columns = (side + 2 * pad - 2 for side in x.shape[-2:])
-    g, bias_gradient = _unpool(gradient, which, rows, columns)
+    g, bias_gradient = _unpool(gradient, which, rows, columns, pool)
     widens = x.shape[1] < weight.shape[0]
     x_gradient, weight_gradient, _ = torch.ops.aten.convolution_backward(
         g.permute(0, 3, 1, 2), features, _channels_last(weight), None, [1, 1], [pad, pad], [1, 1],
@@ -173,7 +174,7 @@ def _backward(
 
 @_backward.register_fake
 def _(
-    gradient: Tensor, x: Tensor, weight: Tensor, which: Tensor, pad: int
+    gradient: Tensor, x: Tensor, weight: Tensor, which: Tensor, pad: int, pool: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     return (
         torch.empty_like(x, memory_format=torch.channels_last),
@@ -183,12 +184,12 @@ def _(
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    x, weight, _, ctx.pad, _ = inputs
+    x, weight, _, ctx.pad, ctx.pool = inputs
     ctx.save_for_backward(x, weight, output[1])
 
 
 def _differentiate(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Any, ...]:
-    return *_backward(gradient, *ctx.saved_tensors, ctx.pad), None, None
+    return *_backward(gradient, *ctx.saved_tensors, ctx.pad, ctx.pool), None, None
 
 
 _forward.register_autograd(_differentiate, setup_context=_save)
