@@ -99,6 +99,7 @@ CONVOLUTIONS = (
     (32, 64, 0, 2, 13),
     (32, 64, 1, 1, 15),
     (64, 64, 0, 2, 13),
+    (32, 64, 0, 2, 5),  # three rows, of which one is left out
 )
 
 
