@@ -53,9 +53,8 @@ class Batch:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """Batches with the same key can share one captured step."""
-        sizes = self.sizes if isinstance(self.sizes, int) else tuple(self.sizes.tolist())
-        return (*(tuple(t.shape) for t in self.tensors), sizes)
+        """Batches of equal bags with the same key can share one captured step."""
+        return (*(tuple(t.shape) for t in self.tensors), self.sizes)
 
     def bags(self, trials: slice, prior: Tensor, task: Task) -> BagBatch:
         """What the rule of these trials sees."""
