@@ -162,6 +162,32 @@ def test_frozen_parameters_stay(rng):
         assert (result.model[0].weight == 0.5).all()
 
 
+class Tied(nn.Module):
+    """Two layers with one weight, and a buffer that its state leaves out."""
+
+    def __init__(self, input_shape, n_outputs):
+        super().__init__()
+        self.first, self.second = (nn.Linear(*input_shape, *input_shape) for _ in range(2))
+        self.second.weight = self.first.weight
+        self.last = nn.Linear(*input_shape, n_outputs)
+        self.register_buffer("scale", torch.rand(()), persistent=False)
+
+    def forward(self, x):
+        return self.last(self.second(self.first(x).relu()).relu()) * self.scale
+
+
+def test_tied_weights_and_buffers_without_state_are_stacked(rng):
+    X, y = problem(rng)
+    bags = make_bags(X, y, bag_size=10, seed=0)
+    trials = [Trial(seed=0), Trial(seed=1)]
+    together = train(trials, bags, model=Tied, settings=SHORT)
+    for trial, result in zip(trials, together, strict=True):
+        [alone] = train([trial], bags, model=Tied, settings=SHORT)
+        assert result.stacked and result.model.second.weight is result.model.first.weight
+        x = torch.from_numpy(X)
+        torch.testing.assert_close(result.model(x), alone.model(x), rtol=1e-4, atol=1e-5)
+
+
 def test_early_stopping_keeps_the_best_epoch(rng):
     X, y = problem(rng)
     bags = make_bags(X, y, bag_size=10, seed=0)

@@ -129,7 +129,10 @@ class StackedLearner:
         model = copy.deepcopy(self.template).cpu().eval()
         state = {name: value[index] for name, value in zip(self.named, values, strict=True)}
         state |= {name: buffer[index] for name, buffer in self.buffers.items()}
-        model.load_state_dict({name: tensor.cpu() for name, tensor in state.items()})
+        own = dict(model.named_parameters()) | dict(model.named_buffers())
+        with torch.no_grad():
+            for name, value in state.items():
+                own[name].copy_(value)
         return model
 
 
