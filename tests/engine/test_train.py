@@ -207,6 +207,45 @@ def test_early_stopping_keeps_the_best_epoch(rng):
         torch.testing.assert_close(result.model(torch.tensor(X)), seen[1])
 
 
+def with_norm(input_shape, n_outputs):
+    return nn.Sequential(nn.BatchNorm1d(*input_shape), nn.Linear(*input_shape, n_outputs))
+
+
+class RunningMean(nn.Module):
+    """Subtracts a running mean, which it changes in place, as a stack can follow."""
+
+    def __init__(self, input_shape, n_outputs):
+        super().__init__()
+        self.layer = nn.Linear(*input_shape, n_outputs)
+        self.register_buffer("mean", torch.zeros(input_shape))
+
+    def forward(self, x):
+        if self.training:
+            self.mean.mul_(0.9).add_(0.1 * x.detach().mean(dim=0) + 0.01)
+        return self.layer(x - self.mean)
+
+
+@pytest.mark.parametrize(
+    ("build", "n_trials"), [(with_norm, 1), (RunningMean, 1), (RunningMean, 2)]
+)
+def test_the_best_epoch_has_its_own_buffers(rng, build, n_trials):
+    X, y = problem(rng)
+    bags = make_bags(X, y, bag_size=10, seed=0)
+    values, seen = iter([0.5, 0.3, 0.4, 0.4]), []
+
+    def measure(logits):
+        seen.append(logits.clone())
+        return torch.full((n_trials,), next(values))
+
+    monitors, settings = [Monitor("script", X, measure)], replace(SHORT, criterion="script")
+    trials = [Trial(seed=seed) for seed in range(n_trials)]
+    results = train(trials, bags, model=build, monitors=monitors, settings=settings)
+    for number, result in enumerate(results):
+        assert result.best_epoch == 1 and result.stacked == (n_trials > 1)
+        with torch.no_grad():
+            torch.testing.assert_close(result.model(torch.tensor(X)), seen[1][number])
+
+
 def test_early_stopping_in_a_stack_is_each_trial_s_own(rng):
     X, y = problem(rng)
     bags = make_bags(X, y, bag_size=10, seed=0)

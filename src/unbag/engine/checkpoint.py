@@ -21,7 +21,7 @@ from unbag.errors import StoreError
 
 __all__ = ["Checkpoints"]
 
-FORMAT = 1
+FORMAT = 2
 
 
 class Checkpoints:
@@ -86,11 +86,10 @@ class Checkpoints:
 def state_of(stack: Stack) -> dict[str, Tensor]:
     """Everything that the next epoch depends on, by name."""
     optimizer, record, step = stack.optimizer, stack.record, stack.step
-    state = _numbered("parameter", stack.learner.parameters)
-    state |= _numbered("key", stack.learner.keys)  # type: ignore[attr-defined]
+    state = {f"model.{name}": tensor for name, tensor in stack.learner.state.items()}
+    state |= {f"kept.{name}": tensor for name, tensor in record.kept.items()}
     state |= _numbered("first", optimizer.first) | _numbered("second", optimizer.second)
     state |= _numbered("decay", optimizer.decays) | _numbered("rule", step.states)  # type: ignore[union-attr]
-    state |= _numbered("kept", record.weights)
     state |= {f"record.{n}": getattr(record, n) for n in _RECORD}
     names = record.epochs[0] if record.epochs else {}
     return state | {
