@@ -246,6 +246,20 @@ def test_the_best_epoch_has_its_own_buffers(rng, build, n_trials):
             torch.testing.assert_close(result.model(torch.tensor(X)), seen[1][number])
 
 
+@pytest.mark.parametrize(
+    ("values", "best"),
+    [([np.nan, 0.5, np.nan, 0.2, 0.3], 3), ([0.5, np.nan, np.nan, 0.6, 0.7], 0), ([np.nan] * 5, 0)],
+)
+def test_a_criterion_that_is_no_number_is_never_best(rng, values, best):
+    X, y = problem(rng)
+    bags = make_bags(X, y, bag_size=10, seed=0)
+    left = iter(values)
+    monitor = Monitor("script", X, lambda logits: torch.tensor([next(left)]))
+    settings = Settings(max_epochs=5, bags_per_batch=5, criterion="script")
+    [result] = train([Trial()], bags, monitors=[monitor], settings=settings)
+    assert result.best_epoch == best
+
+
 def test_early_stopping_in_a_stack_is_each_trial_s_own(rng):
     X, y = problem(rng)
     bags = make_bags(X, y, bag_size=10, seed=0)
@@ -329,6 +343,10 @@ def test_bad_arguments_are_refused(rng):
         train([Trial()], bags, monitors=[labelled_error(X, y)] * 2, settings=SHORT)
     with pytest.raises(ValueError, match="criterion must name"):
         train([Trial()], bags, settings=Settings(max_epochs=1, criterion="nonsense"))
+    with pytest.raises(ValueError, match="patience needs a criterion"):
+        train([Trial()], bags, settings=Settings(max_epochs=1, patience=3))
+    with pytest.raises(BagDataError, match="at least 2 bags, got 1"):
+        held_out_risk(bags.take([0]))
     with pytest.raises(ValueError, match="model must be one of"):
         train([Trial()], bags, model="nonsense")
 

@@ -15,6 +15,7 @@ from unbag.bags import BagBatch, Bags, Task
 from unbag.bags.tasks import risk_scale
 from unbag.engine.batches import as_inputs, as_tensor
 from unbag.engine.learner import Learner
+from unbag.errors import BagDataError
 from unbag.rules.debiased_square import pairwise_risk
 
 __all__ = [
@@ -90,6 +91,8 @@ def held_out_risk(
     Unbiased for the 0-1 error or the square loss when instances are i.i.d.
     """
     check_choice("criterion", criterion, get_args(Criterion))
+    if bags.n_bags < 2:
+        raise BagDataError(f"held_out_risk needs at least 2 bags, got {bags.n_bags}.")
     X = bags.X[torch.as_tensor(bags.rows) if isinstance(bags.X, Tensor) else bags.rows]
     size = bags.equal_size
     sizes: int | Tensor = torch.tensor(bags.sizes) if size is None else size

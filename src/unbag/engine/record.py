@@ -29,6 +29,11 @@ class Record:
     """
 
     def __init__(self, learner: Learner, criterion: str | None, patience: int | None) -> None:
+        if patience is not None and criterion is None:
+            raise ValueError(
+                "patience needs a criterion: set it to the name of a monitor, such as "
+                "'held_out_risk', or set patience=None."
+            )
         self.learner, self.criterion, self.patience = learner, criterion, patience
         self.epochs: list[dict[str, Tensor]] = []
         self.interrupted = False
@@ -53,9 +58,9 @@ class Record:
     def _keep_best(self, values: Tensor) -> None:
         epoch = len(self.epochs) - 1
         better = self.running & (values < self.best)
+        self.best = torch.where(better, values, self.best)
         if epoch == 0:
             better = torch.ones_like(better)  # a first value that is NaN must not leave no state
-        self.best = torch.where(better, values, self.best)
         self.best_epoch[better] = epoch
         for name, current in self.learner.state.items():
             if self.learner.n_models > 1:
