@@ -181,7 +181,7 @@ def _native(X: Any) -> Any:
     X = np.asarray(X)
     if X.dtype == bool or (X.dtype.kind in "iu" and X.dtype != np.uint8):
         X = X.astype(np.float32)
-    if not X.flags.writeable or not X.dtype.isnative:
+    if not X.flags.writeable or not X.dtype.isnative or min(X.strides, default=0) < 0:
         X = X.astype(np.float32 if X.dtype != np.uint8 else np.uint8)
     return X
 
