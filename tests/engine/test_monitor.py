@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from unbag.bags import make_bags
-from unbag.engine import held_out_risk
+from unbag.engine import Monitor, Settings, Trial, held_out_risk, train
 from unbag.evaluation import estimate_risk
 
 
@@ -23,3 +24,28 @@ def test_held_out_risk_is_the_risk_that_evaluation_states(rng, task, criterion):
     by_bag = logits[bags.rows].reshape(1, 400, -1)
     found = held_out_risk(bags, criterion=criterion).measure(by_bag)
     assert found.item() == pytest.approx(wanted, rel=1e-5)
+
+
+class Counted(nn.Linear):
+    """Notes how many instances it is evaluated on."""
+
+    def __init__(self, input_shape, n_outputs):
+        super().__init__(*input_shape, n_outputs)
+        self.seen = []
+
+    def forward(self, x):
+        if not self.training:
+            self.seen.append(len(x))
+        return super().forward(x)
+
+
+def test_monitors_of_one_array_share_its_logits(rng):
+    X, other = rng.normal(size=(2, 40, 3))
+    bags = make_bags(X, X[:, 0] > 0, bag_size=5, seed=0)
+    monitors = [
+        Monitor(f"on {i}", x, lambda z: z.mean((1, 2))) for i, x in enumerate([X, other, X])
+    ]
+    settings = Settings(max_epochs=1)
+    [result] = train([Trial()], bags, model=Counted, monitors=monitors, settings=settings)
+    assert result.model.seen == [40, 40]
+    assert result.history["on 0"] == result.history["on 2"] != result.history["on 1"]

@@ -13,7 +13,7 @@ from unbag.bags import Bags
 from unbag.engine.batches import Batch, TrialData, as_tensor, trial_data
 from unbag.engine.checkpoint import Checkpoints
 from unbag.engine.loop import run_epoch
-from unbag.engine.monitor import Monitor, check_names
+from unbag.engine.monitor import Monitor, check_names, on_device
 from unbag.engine.settings import Settings
 from unbag.engine.sharding import Shard, ShardedBatch, gather_shards
 from unbag.engine.stack import Stack, instance_moments, seeded_model
@@ -75,14 +75,14 @@ def train_sharded(
     stack = _ShardedStack(shard, trial, data, X, get_model(model), settings)
     saved = Checkpoints(checkpoints, trial, shard.table) if checkpoints is not None else None
     begin = saved.restore(stack) if saved is not None else 0
-    on_device = [monitor.on(device) for monitor in monitors]
+    here = on_device(monitors, device)
     with torch.random.fork_rng():
         for epoch in range(begin, settings.max_epochs):
             if stack.record.finished:
                 break
             # Seeded anew each epoch, so that a training that goes on later draws the same.
             torch.manual_seed(derive_seed(trial.seed, "training", epoch, dist.get_rank()))
-            run_epoch([stack], on_device, epoch)
+            run_epoch([stack], here, epoch)
             if saved is not None:
                 saved.save(stack, epoch)
     return stack.results()[0]

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from unbag.bags import Bags
 from unbag.engine.batches import TrialData, as_inputs, as_tensor, trial_data
 from unbag.engine.learner import why_not_stackable
-from unbag.engine.monitor import Monitor, check_names
+from unbag.engine.monitor import Monitor, check_names, on_device
 from unbag.engine.progress import Tick, progress_bar
 from unbag.engine.settings import Precision, Settings
 from unbag.engine.stack import Stack, seeded_model
@@ -127,7 +127,7 @@ def prepare(
     ]
     X, build = as_tensor(each[0].X, device), get_model(model)
     groups = _groups(trials, data, _stackable(trials, build, each[0], X))
-    here = [monitor.on(device) for monitor in monitors]
+    here = on_device(monitors, device)
     return Plan(trials, data, X, build, settings, here, groups)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -25,6 +25,7 @@ __all__ = [
     "held_out_risk",
     "labelled_error",
     "measure_all",
+    "on_device",
 ]
 
 Criterion = Literal["zero_one", "square"]
@@ -51,10 +52,6 @@ class Monitor:
     measure: Callable[[Tensor], Tensor]
     chunk: int = 5000
 
-    def on(self, device: torch.device) -> Monitor:
-        """Move the instances to a device."""
-        return Monitor(self.name, as_tensor(self.X, device), self.measure, self.chunk)
-
     def logits(self, learner: Learner) -> Tensor:
         """Logits of every trial on the instances: (n_trials, n, n_outputs)."""
         parts = [
@@ -64,9 +61,16 @@ class Monitor:
         return torch.cat(parts, dim=1).float()
 
 
+def on_device(monitors: Sequence[Monitor], device: torch.device) -> list[Monitor]:
+    """Move the instances to a device; monitors that share one `X` still share it there."""
+    different = {id(monitor.X): monitor.X for monitor in monitors}
+    moved = {key: as_tensor(X, device) for key, X in different.items()}
+    return [replace(monitor, X=moved[id(monitor.X)]) for monitor in monitors]
+
+
 @torch.no_grad()
 def measure_all(monitors: Sequence[Monitor], learner: Learner) -> dict[str, Tensor]:
-    """Value of every monitor; those that share their instances share the logits."""
+    """Value of every monitor; those that share one `X` share the logits."""
     logits: dict[int, Tensor] = {}
     values = {}
     for monitor in monitors:
