@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from unbag.bags import make_bags
-from unbag.engine import Monitor, Settings, Trial, held_out_risk, train
+from unbag.engine import Monitor, Settings, Trial, held_out_risk, labelled_error, train
 from unbag.evaluation import estimate_risk
 
 
@@ -49,3 +49,13 @@ def test_monitors_of_one_array_share_its_logits(rng):
     [result] = train([Trial()], bags, model=Counted, monitors=monitors, settings=settings)
     assert result.model.seen == [40, 40]
     assert result.history["on 0"] == result.history["on 2"] != result.history["on 1"]
+
+
+def test_labels_may_stand_in_a_column_and_in_no_other_shape(rng):
+    X, y = rng.normal(size=(40, 3)), rng.integers(0, 2, 40)
+    logits = torch.from_numpy(rng.normal(size=(2, 40, 1)))
+    flat, column = (labelled_error(X, labels).measure(logits) for labels in (y, y[:, None]))
+    torch.testing.assert_close(column, flat, rtol=0, atol=0)
+    for wrong in (y[1:], np.eye(2)[y]):
+        with pytest.raises(ValueError, match="y must have one label an instance"):
+            labelled_error(X, wrong)

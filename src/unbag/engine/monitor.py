@@ -114,7 +114,13 @@ def held_out_risk(
 
 def labelled_error(X: Any, y: Any, *, name: str = "test_error") -> Monitor:
     """Share of wrong hard predictions on labelled instances, for experiments that have labels."""
-    labels = torch.as_tensor(np.asarray(y))
+    given = np.asarray(y)
+    if given.shape not in [(len(X),), (len(X), 1)]:
+        raise ValueError(
+            f"y must have one label an instance, {len(X)} in all, got an array of shape "
+            f"{given.shape}. With several classes, pass the number of each instance's class."
+        )
+    labels = torch.as_tensor(given.reshape(-1))
 
     def measure(logits: Tensor) -> Tensor:
         wanted = labels.to(logits.device)
