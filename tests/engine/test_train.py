@@ -298,6 +298,18 @@ def test_held_out_risk_is_near_the_true_error(rng):
     assert abs(true - estimated) < 4 * true * np.sqrt(2 / aside.n_bags)
 
 
+def test_bags_of_several_trials_must_have_the_same_instances(rng):
+    X, y = problem(rng)
+    trials, first = [Trial(), Trial(seed=1)], make_bags(X, y, bag_size=10, seed=0)
+    same = make_bags(X.copy(), y, bag_size=10, seed=0)
+    train(trials, [first, same], settings=SHORT)
+    pixels = rng.integers(0, 256, size=(400, 2, 2), dtype=np.uint8)
+    for one, other in [(X, -X), (X, X[:390]), (pixels, pixels.astype("float32"))]:
+        several = [make_bags(given, y[: len(given)], bag_size=10, seed=0) for given in (one, other)]
+        with pytest.raises(BagDataError, match="bags must share one X"):
+            train(trials, several, settings=SHORT)
+
+
 def test_sample_splitting_spends_half_of_the_bags(rng):
     X, y = problem(rng)
     bags = make_bags(X, y, bag_size=10, seed=0)
