@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from unbag.bags import Bags
 from unbag.engine.batches import Batch, TrialData, as_tensor, trial_data
 from unbag.engine.checkpoint import Checkpoints
+from unbag.engine.learner import Learner
 from unbag.engine.loop import matrix_precision, run_epoch
 from unbag.engine.monitor import Monitor, check_names, on_device
 from unbag.engine.settings import Settings
@@ -129,6 +130,11 @@ class _ShardedStack(Stack):
         dist.broadcast(values, 0)
         return {m.name: values[i : i + 1] for i, m in enumerate(monitors)}
 
+    def results(self) -> list[TrialResult]:
+        """One result, whose net knows of no workers."""
+        _set_slots(self.learner, None)
+        return super().results()
+
 
 class _ShardedStep(Step):
     """A step on one worker's part of a batch, along the gradient of the whole batch."""
@@ -136,9 +142,7 @@ class _ShardedStep(Step):
     def __call__(self, batch: Batch) -> None:
         """Train on one batch."""
         assert isinstance(batch, ShardedBatch)
-        for module in self.learner.model.modules():  # type: ignore[attr-defined]
-            if isinstance(module, KeyedDropout):
-                module.slots = batch.slots
+        _set_slots(self.learner, batch.slots)
         super().__call__(batch)
 
     def _joined(self, gradients: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -146,6 +150,13 @@ class _ShardedStep(Step):
         dist.all_reduce(flat)
         parts = (flat / dist.get_world_size()).split([g.numel() for g in gradients])
         return tuple(part.view_as(g) for part, g in zip(parts, gradients, strict=True))
+
+
+def _set_slots(learner: Learner, slots: Tensor | None) -> None:
+    """Tell dropout where the instances that come stand in the whole batch."""
+    for module in learner.model.modules():  # type: ignore[attr-defined]
+        if isinstance(module, KeyedDropout):
+            module.slots = slots
 
 
 def _common_moments(X: Tensor, shard: Shard, bags: Bags) -> Moments:
