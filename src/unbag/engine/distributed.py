@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from unbag.bags import Bags
 from unbag.engine.batches import Batch, TrialData, as_tensor, trial_data
-from unbag.engine.checkpoint import Checkpoints
+from unbag.engine.checkpoint import Checkpoints, description
 from unbag.engine.learner import Learner
 from unbag.engine.loop import matrix_precision, run_epoch
 from unbag.engine.monitor import Monitor, check_names, on_device
@@ -74,7 +74,8 @@ def train_sharded(
     data = trial_data(trial, shard.table, bags_per_batch=per_batch, shuffle=settings.shuffle)
     X = as_tensor(bags.X, device)
     stack = _ShardedStack(shard, trial, data, X, get_model(model), settings)
-    saved = Checkpoints(checkpoints, trial, shard.table) if checkpoints is not None else None
+    about = description(stack, shard.table, monitors)
+    saved = Checkpoints(checkpoints, about) if checkpoints is not None else None
     begin = saved.restore(stack) if saved is not None else 0
     here = on_device(monitors, device)
     with torch.random.fork_rng(), matrix_precision(settings.precision):
