@@ -15,7 +15,6 @@ from small_grid import small_data, small_grid
 
 from unbag.bags import make_bags
 from unbag.estimators import BagRidgeClassifier
-from unbag.experiments import provenance
 from unbag.experiments.grid import RuleEntry
 from unbag.experiments.ridge import PATH, ridge_path
 from unbag.experiments.runner import Runner
@@ -62,15 +61,6 @@ def test_progress_moves_every_epoch_and_adds_up(store):
     assert sum(seconds for seconds, _ in ticks[:6]) == pytest.approx(first)
     assert len(ticks) == 3 * (5 + 1)  # a stack for each seed
     assert sum(bool(text) for _, text in ticks) == 3
-
-
-def test_a_row_names_its_commit(monkeypatch):
-    provenance._commit.cache_clear()
-    monkeypatch.setenv("UNBAG_COMMIT", "abc")
-    assert provenance.provenance("cpu")["commit"] == "abc"
-    provenance._commit.cache_clear()
-    monkeypatch.delenv("UNBAG_COMMIT")
-    assert provenance.provenance("cpu")["commit"] != "abc"
 
 
 def test_a_second_run_trains_nothing(store):
