@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import sqlite3
-import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -16,6 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from unbag.errors import StoreError, StoreWarning
+from unbag.experiments.copying import open_copy
 from unbag.experiments.owners import Owner, is_alive
 from unbag.experiments.packing import Array, pack_arrays, unpack_arrays
 from unbag.experiments.recovery import count_torn_frames
@@ -252,19 +251,12 @@ def _read_copy(path: Path) -> tuple[list[_Stored], int]:
     """Rows of a store that may be read-only, unclean or damaged: a copy is read, row by row."""
     if not path.is_file():
         raise StoreError(f"There is no store at {path}.")
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "rows.sqlite"
-        for ending in ("", "-wal"):
-            if (part := Path(f"{path}{ending}")).is_file():
-                shutil.copyfile(part, f"{copy}{ending}")
-        database = sqlite3.connect(copy)
-        try:
+    try:
+        with open_copy(path) as database:
             (last,) = database.execute("SELECT max(id) FROM rows").fetchone()
             read = [_read_row(database, number) for number in range(1, (last or 0) + 1)]
-        except sqlite3.DatabaseError as error:
-            raise StoreError(f"{path} cannot be read as a store: {error}.") from error
-        finally:
-            database.close()
+    except sqlite3.DatabaseError as error:
+        raise StoreError(f"{path} cannot be read as a store: {error}.") from error
     found = [stored for stored in read if stored is not None]
     good = [stored for stored in found if _is_whole(stored)]
     return good, len(found) - len(good)
