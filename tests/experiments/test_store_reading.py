@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ from handmade import row
 from unbag.errors import StoreError, StoreWarning
 from unbag.experiments.recovery import count_torn_frames
 from unbag.experiments.store import Store, read_rows
+
+LONG = np.random.default_rng(0).random(3000)  # so that a row fills several pages
 
 
 @pytest.fixture
@@ -73,6 +76,57 @@ def test_a_damaged_row_is_dropped_and_said(path):
     change_arrays(path, lambda raw: raw[:-1] + bytes([raw[-1] ^ 1]))
     with pytest.warns(StoreWarning, match="1 damaged"):
         assert seeds_in(path) == {0, 2}
+
+
+def test_a_trial_whose_row_was_overwritten_can_be_run_again(path):
+    lost = row(seed=1)
+    with Store(path) as store:
+        store.add([row(seed=0), lost, row(seed=2)])
+    text = lost.spec.key + lost.spec.to_json()
+    raw = path.read_bytes()
+    assert raw.count(text.encode()) == 1
+    path.write_bytes(raw.replace(text.encode(), b"\xff" * len(text)))
+    with pytest.warns(StoreWarning, match="1 damaged"):
+        assert seeds_in(path) == {0, 2}
+    with Store(path) as store:
+        store.add([lost])  # which the index of keys must not refuse
+    assert seeds_in(path) == {0, 1, 2}
+
+
+def test_a_value_of_another_type_is_damage(path):
+    with Store(path) as store:
+        store.add([row(seed=seed) for seed in range(3)])
+    change_arrays(path, lambda raw: "text")
+    with pytest.warns(StoreWarning, match="1 damaged"):
+        assert {r.spec.seed for r in read_rows(path)} == {0, 2}
+    with pytest.warns(StoreWarning, match="1 damaged"):
+        assert seeds_in(path) == {0, 2}
+
+
+@pytest.mark.parametrize("page", [3, 5, 9, 12])
+def test_a_store_with_a_damaged_page_is_not_opened_but_merges(path, tmp_path, page):
+    with Store(path) as store:
+        for seed in range(60):
+            store.add([row(seed=seed, errors=LONG)])
+    raw = bytearray(path.read_bytes())
+    raw[page * 4096 : (page + 1) * 4096] = b"\xff" * 4096
+    path.write_bytes(raw)
+    with pytest.raises(StoreError, match=r"cannot be opened.*reproduce merge"):
+        Store(path)
+    assert not list(tmp_path.glob("*.owner-*"))
+    with Store(tmp_path / "new.sqlite") as store, warnings.catch_warnings():
+        warnings.simplefilter("ignore", StoreWarning)
+        assert store.merge(path) >= 59
+
+
+def test_a_damaged_list_of_tables_is_said(path):
+    Store(path).close()
+    raw = path.read_bytes()
+    damaged = raw.replace(b"tablerowsrows", b"tabler\xffwsrows")  # which the error quotes
+    path.write_bytes(damaged.replace(b"CREATE TABLE rows (", b"CREATE TABLE rows )"))
+    for read in (Store, read_rows):
+        with pytest.raises(StoreError, match="cannot be"):
+            read(path)
 
 
 def test_something_else_is_not_opened_as_a_store(path):
@@ -137,9 +191,6 @@ def test_damaged_rows_are_not_merged(tmp_path, path):
     database.close()
     with Store(path) as store, pytest.warns(StoreWarning, match="1 damaged"):
         assert store.merge(other) == 1
-
-
-LONG = np.random.default_rng(0).random(3000)  # so that a row fills several pages
 
 
 def test_reading_while_another_writes_loses_nothing(path, monkeypatch):
