@@ -251,16 +251,18 @@ def with_bag_values(rng, values_of, n_bags=60):
 def test_a_number_counted_from_labels_makes_the_estimate_unreliable(rng):
     """Once it was called an upper one, with the advice to include such features."""
     bags = with_bag_values(rng, lambda counts, sizes: np.round(counts / sizes, 1))
-    report = check_made_bags(bags, names=["a", "b", "rate"])
+    report = check_made_bags(bags, names=["a", "b", "rate"], level=1e-6)
     assert report.bias == "unreliable" and not report["homogeneity"].raised
     assert report["one_value"].detail.endswith("(rate)") and report["one_value"].effect > 0.9
     assert "Leave out what was counted from labels" in report["one_value"].advice
 
 
 def test_a_number_of_bags_that_labels_do_not_follow_may_stay(rng):
-    report = check_made_bags(with_bag_values(rng, lambda counts, sizes: rng.random(len(sizes))))
-    assert report.bias == "upper" and report["one_value"].raised
-    assert report["one_value"].effect == 0
+    draws = [with_bag_values(rng, lambda counts, sizes: rng.random(len(sizes))) for _ in range(40)]
+    reports = [check_made_bags(bags, level=1e-6) for bags in draws]
+    assert all(report["one_value"].raised for report in reports)
+    # Chance has 1 in 20 go with the proportions, and 9 of 40 once in 10,000 seeds.
+    assert sum(report.bias == "upper" for report in reports) > 31
 
 
 def test_numbers_that_vary_within_bags_or_are_categories_are_not_asked_about(rng):

@@ -63,5 +63,5 @@ def test_other_columns_of_bags_are_learned_from(rng, values_of):
 
 def test_one_value_a_bag_comes_with_a_warning(rng):
     model = learn_table(table_with(rng, lambda rate, size: size), ROLES, options=RIDGE)
-    raised = [f for f in model.record["checks"]["findings"] if f["raised"]]
-    assert [f["check"] for f in raised] == ["one_value"] and "more" in raised[0]["detail"]
+    raised = {f["check"]: f["detail"] for f in model.record["checks"]["findings"] if f["raised"]}
+    assert "more" in raised["one_value"]
