@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from unbag import Bags, BagTarget
+from unbag.bags.noise import check_noise_shows
 from unbag.errors import BagDataError
 
 X = np.arange(12.0).reshape(6, 2)
@@ -80,3 +81,38 @@ def test_noise_beside_counts_is_that_of_the_counts():
     np.testing.assert_allclose(bags.noise_variance, [0.04, 0.09, 0.36])
     with pytest.raises(BagDataError, match="state `noise_variance` if noise was added"):
         Bags.from_arrays(X, bags=IDS, counts=noisy)
+
+
+def laplace(rng, n_bags, *, size=20, n_draws=1):
+    """Proportions that are nothing but noise of variance 1."""
+    return rng.laplace(scale=0.5**0.5, size=(n_draws, n_bags)), np.full(n_bags, size)
+
+
+@pytest.mark.parametrize("n_bags", [2, 5, 20, 200])
+def test_noise_that_is_as_wide_as_stated_is_never_refused(rng, n_bags):
+    draws, sizes = laplace(rng, n_bags, n_draws=2000)
+    scale = np.exp(rng.normal(size=n_bags))
+    for proportions in draws:
+        check_noise_shows(scale * proportions, sizes, scale**2)
+
+
+@pytest.mark.parametrize("n_bags", [40, 200])
+def test_the_variance_of_counts_is_not_taken_for_that_of_proportions(rng, n_bags):
+    """Once it gave an error of -731 %."""
+    sizes = rng.integers(1, 80, n_bags)
+    labels = rng.binomial(sizes, 0.4)
+    proportions = (labels + rng.laplace(size=n_bags)) / sizes
+    given = {"bags": np.repeat(np.arange(n_bags), sizes), "bag_ids": np.arange(n_bags)}
+    X = np.zeros((sizes.sum(), 1))
+    Bags.from_arrays(X, **given, proportions=proportions, noise_variance=2 / sizes**2)
+    Bags.from_arrays(X, **given, counts=proportions * sizes, noise_variance=2.0)
+    with pytest.raises(BagDataError, match="is it that of the counts"):
+        Bags.from_arrays(X, **given, proportions=proportions, noise_variance=2.0)
+
+
+def test_noise_that_whole_numbers_hide_is_not_refused():
+    nothing, sizes = np.zeros(200), np.full(200, 5)
+    check_noise_shows(nothing, sizes, np.full(200, 1 / 12))  # rates rounded to 0 or 1
+    check_noise_shows(nothing, sizes, np.full(200, 0.4))  # counts with noise of 3 labels
+    with pytest.raises(BagDataError, match="noise_variance exceeds"):
+        check_noise_shows(nothing, sizes, np.full(200, 4.0))

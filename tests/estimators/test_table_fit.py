@@ -16,6 +16,7 @@ from unbag.errors import MissingExtraError, TableError
 from unbag.estimators import FitOptions, ModelFolderError, fit_table
 from unbag.estimators.table_data import BagsInMemory, BagsOnDisk, split_index
 from unbag.estimators.table_options import BOOSTED
+from unbag.report import render_report
 from unbag.tables import Roles, scan_table
 
 RIDGE = FitOptions(models=("ridge",))
@@ -156,6 +157,16 @@ def test_too_few_bags_are_refused(rng):
     table = scan_table(make_table(rng, n_bags=9)[0], ROLES)
     with pytest.raises(TableError, match="9 bags"):
         fit_table(table, RIDGE)
+
+
+@pytest.mark.parametrize(("n_bags", "judging"), [(10, 3), (12, 3), (40, 8), (60, 12)])
+def test_an_error_that_few_bags_tell_comes_with_a_caution(rng, n_bags, judging):
+    table, _ = make_table(rng, n_bags=n_bags)
+    record = learn_table(table, ROLES, options=RIDGE).record
+    assert record["evaluation"]["n_bags"] == judging
+    words = f"rest on {judging} bags only.*cross_fit_risk"
+    assert bool(re.search(words, record["caution"])) == (judging < 10)
+    assert ("bags only" in render_report(record)) == (judging < 10)
 
 
 def test_a_saved_model_predicts_the_same(rng, tmp_path):

@@ -115,7 +115,21 @@ def suppressed(rng, *, perfect):
     return hard, labels, some_bags(hard, proportions, 40).take(np.flatnonzero(shown))
 
 
-@pytest.mark.parametrize(("check", "make"), [("clipping", clipped), ("suppression", suppressed)])
+def one_value_a_bag(rng, *, perfect):
+    """A cause that bags share, or the count itself: as many positives as there are, anywhere."""
+    cause = rng.uniform(0.1, 0.5, 60)
+    labels = (rng.random((60, 20)) < cause[:, None]).astype(float)
+    hard = np.zeros_like(labels) if perfect else rng.permuted(labels, axis=1)
+    known = cause if perfect else labels.sum(axis=1)
+    offsets = np.arange(0, 1201, 20)
+    bags = Bags.from_arrays(known.repeat(20)[:, None], offsets=offsets, counts=labels.sum(axis=1))
+    return hard.reshape(-1), labels.reshape(-1), bags
+
+
+@pytest.mark.parametrize(
+    ("check", "make"),
+    [("clipping", clipped), ("suppression", suppressed), ("one_value", one_value_a_bag)],
+)
 def test_what_is_called_unreliable_goes_either_way(rng, check, make):
     found = CHECKS[check].test(make(rng, perfect=True)[2])
     assert found.p_value < 1e-3 and CHECKS[check].bias(found) == "unreliable"

@@ -79,6 +79,10 @@ def test_many_categories_are_hashed_and_unseen_ones_too():
     assert (encoder.encode(pa.table({"c": [*values, "unseen"]})).sum(axis=1) == 1).all()
 
 
+def test_a_constant_is_left_out_however_it_is_written():
+    assert TableEncoder.fit(pa.table({"n": ["45%", "45%"]})).columns[0].kind == "constant"
+
+
 def test_identifiers_and_constants_are_left_out():
     table = {"id": [f"e{i}" for i in range(60)], "one": [1] * 60, "x": np.arange(60) % 7}
     assert kinds(table) == {"id": "identifier", "one": "constant", "x": "number"}
@@ -183,6 +187,44 @@ def test_a_bad_value_at_prediction_is_named(values, message):
     encoder = TableEncoder.fit(pa.table({"n": [1.0, 2.0]}))
     with pytest.raises(TableError, match=f"row 1, column 'n': .*{message}"):
         encoder.encode(pa.table({"n": values}))
+
+
+@pytest.mark.parametrize(
+    ("values", "advice"),
+    [
+        (["8486,46", "34686,15", "7"], "write 1234.5"),
+        (["1.234,5", "-12,5", "1 234,25"], "write 1234.5"),
+        (["1,234.50", "12,234.00"], "write 1234.5"),
+        (["45%", "3.5 %", None, "12,5%"], "write 0.45 for 45%"),
+        (["12/31/2023", "1/2/2023"], "write 2026-12-31"),
+        (["1/2/23", "11/12/23 10:30 PM"], "write 2026-12-31"),
+        (["31.12.2023", "01.02.2023 10:00"], "write 2026-12-31"),
+        (["2023/12/31", "2023/1/2"], "write 2026-12-31"),
+        ([f"{n},{n % 10}" for n in range(100)], "write 1234.5"),
+        ([*(f"{n}.5.2023" for n in range(1, 29)), "unknown"], "write 2026-12-31"),
+    ],
+)
+def test_numbers_and_dates_of_some_places_are_refused_unless_declared_text(values, advice):
+    table = pa.table({"n": values})
+    with pytest.raises(TableError, match=f"Column 'n': .*{advice}.*--category"):
+        TableEncoder.fit(table)
+    assert TableEncoder.fit(table, categories=["n"]).columns[0].kind in ("category", "hash")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["3.11.2", "3.12.11", "10.0.1"],
+        ["10.0.0.1", "192.168.0.12"],
+        ["0-5%", "5-10%", "over 10%"],
+        ["12,5", "a", "b"],
+        ["S/M", "1/2", "12/24"],
+        ["a, b", "b, c"],
+        ["2023-W05", "2023-06"],
+    ],
+)
+def test_text_with_digits_stays_text(values):
+    assert TableEncoder.fit(pa.table({"n": values})).columns[0].kind == "category"
 
 
 def test_a_missing_column_is_named():

@@ -7,7 +7,7 @@ import pytest
 from examples import ROLES, make_table
 
 from unbag.bags import Bags
-from unbag.errors import TableError
+from unbag.errors import BagDataError, TableError
 from unbag.tables import Roles, read_bags, scan_table
 from unbag.tables.sources import TableInMemory
 
@@ -52,6 +52,13 @@ def test_noise_is_that_of_what_is_named():
     for found in (counted, shares):
         np.testing.assert_array_equal(found.proportions, [-0.2, 0.65])
         np.testing.assert_array_equal(found.noise_variance, [3.0, 0.5])
+
+
+def test_noise_of_counts_beside_proportions_is_refused(rng):
+    table, _ = make_table(rng)
+    table = table.append_column("v", pa.array(np.full(table.num_rows, 2.0)))
+    with pytest.raises(BagDataError, match="is it that of the counts"):
+        scan_table(table, Roles("group", ("rate",), noise="v"))
 
 
 def test_a_bag_table_gives_the_same_as_one_table(rng, tmp_path):

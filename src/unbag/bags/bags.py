@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from unbag.bags import validation
 from unbag.bags.batch import Task
+from unbag.bags.noise import check_noise_shows
 from unbag.bags.reading import check_several, read_ids, read_noise, read_values
 from unbag.bags.tasks import find_task
 
@@ -113,6 +114,7 @@ class Bags:
         if counts is not None and variance is not None:
             variance = variance / sizes**2
         values = validation.check_proportions(values, sizes, ids, noise_variance=variance)
+        check_noise_shows(values, sizes, variance)
         if values.shape[1:] == (1,) and task != "multilabel":
             values = values[:, 0]
         task = find_task(values, sizes, noise_variance=variance, task=task)

@@ -9,8 +9,8 @@ import typer
 from unbag.cli import options as opt
 from unbag.cli.showing import show_data
 from unbag.estimators.table_data import some_bags
+from unbag.estimators.table_fit import check_table
 from unbag.estimators.table_record import checks_record, data_record
-from unbag.evaluation import check_made_bags
 from unbag.tables import read_bags, scan_table
 
 __all__ = ["check"]
@@ -52,7 +52,7 @@ def check(
     data = data_record(found)
     show_data(data, words)
     positions = some_bags(found.index, max_rows=max_rows)
-    report = check_made_bags(read_bags(found, positions), level=level, names=found.encoder.features)
+    report = check_table(found, read_bags(found, positions), level=level)
     words.print(report)
     opt.answer({"data": data, "checks": checks_record(report)}, as_json)
     if strict and not report.plausible:

@@ -26,6 +26,7 @@ __all__ = ["BagsInMemory", "BagsOnDisk", "Split", "TrainingBags", "some_bags", "
 
 Array = NDArray[Any]
 MIN_BAGS = 10
+MIN_ASIDE = 3  # two may agree by chance, and the interval then has no width
 PATIENCE = 50
 
 
@@ -50,7 +51,7 @@ def split_index(index: BagIndex, *, share: float, seed: int, max_rows: int | Non
             "fewer, use unbag.BagRidgeClassifier and unbag.evaluation.cross_fit_risk in Python."
         )
     order = numpy_generator(seed, "split").permutation(index.n_bags)
-    n_aside = max(2, round(share * index.n_bags))
+    n_aside = max(MIN_ASIDE, round(share * index.n_bags))
     judging = _limited(order[:n_aside], index, max_rows)
     choosing = _limited(order[n_aside : 2 * n_aside], index, max_rows)
     rest = np.setdiff1d(order, np.concatenate([judging, choosing]))
@@ -67,7 +68,7 @@ def _limited(positions: Array, index: BagIndex, max_rows: int | None) -> Array:
     if max_rows is None:
         return positions
     fits = np.cumsum(index.sizes[positions]) <= max_rows
-    fits[:2] = True
+    fits[:MIN_ASIDE] = True
     return positions[fits]
 
 

@@ -34,8 +34,9 @@ from unbag.evaluation import (
 from unbag.extras import import_extra
 from unbag.rules import get_rule
 from unbag.tables import BagTable
+from unbag.tables.leaks import refuse_leaks
 
-__all__ = ["CandidateModel", "TableFit", "fit_table"]
+__all__ = ["CandidateModel", "TableFit", "check_table", "fit_table"]
 
 Array = NDArray[Any]
 
@@ -167,7 +168,7 @@ def _fitted(
 ) -> TableFit:
     choosing, judging = data.held_out("choosing"), data.held_out("judging")
     say("checking the bags")
-    checks = check_made_bags(_checked_bags(data, judging), names=table.encoder.features)
+    checks = check_table(table, _checked_bags(data, judging))
     if checks.raised:
         say(checks.verdict)
     say("training " + ", ".join(options.models))
@@ -178,6 +179,15 @@ def _fitted(
     scores = classifier.predict_proba(judging.X)
     evaluation = evaluate_bags(scores, judging)
     return TableFit(classifier, checks, candidates, evaluation, split, isinstance(data, BagsOnDisk))
+
+
+def check_table(table: BagTable, bags: Bags, *, level: float = 0.05) -> BagReport:
+    """Ask of some bags of a table what the guarantees assume; columns that tell labels are refused.
+
+    See `check_bags`.
+    """
+    refuse_leaks(bags, table.encoder)
+    return check_made_bags(bags, level=level, names=table.encoder.features)
 
 
 def _checked_bags(data: TrainingBags, judging: Bags, max_rows: int = 200_000) -> Bags:

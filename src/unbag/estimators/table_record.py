@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
+FEW_BAGS = 10  # fewer tell a risk within a factor of two at best
 LIBRARIES = ("unbag", "numpy", "scipy", "scikit-learn", "torch", "pyarrow", "lightgbm")
 
 
@@ -83,7 +84,24 @@ def fit_record(
             "candidates": [_candidate(candidate) for candidate in fit.candidates],
             "chosen": fit.candidates[0].name,
             "evaluation": evaluation_record(fit.evaluation, table.roles.targets),
+            "caution": few_bags_caution(fit.evaluation.n_bags),
         }
+    )
+
+
+def few_bags_caution(n_bags: int) -> str:
+    """What to say of an error that so many bags tell; nothing if they are enough.
+
+    Examples
+    --------
+    >>> few_bags_caution(3)[:50], few_bags_caution(30)
+    ('The error and its interval rest on 3 bags only and', '')
+    """
+    if n_bags >= FEW_BAGS:
+        return ""
+    return (
+        f"The error and its interval rest on {n_bags} bags only and may be far off. With so few, "
+        "cross-fit in Python: unbag.cross_fit_risk(unbag.BagRidgeClassifier(), X, y, bags=ids)."
     )
 
 

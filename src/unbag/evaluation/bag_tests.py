@@ -76,7 +76,7 @@ def _dispersion(a: Array, sizes: Array, noise: Array, prior: float) -> tuple[flo
     n_bags = len(sizes)
     total = float((sizes * (a - prior) ** 2 - sizes * noise * (1 - sizes / sizes.sum())).sum())
     deviation = np.sqrt(spread.sum() * (n_bags - 1) / n_bags)
-    skewness = third.sum() / max(spread.sum(), 1e-300) ** 1.5
+    skewness = third.sum() / max(spread.sum(), 1e-200) ** 1.5
     standard = (total - (n_bags - 1) * variance) / max(deviation, 1e-300)
     above = float(pearson_tail(standard, skewness))
     p_value = 2 * min(above, 1 - above)

@@ -148,6 +148,13 @@ CHECKS: dict[str, _Check] = {
         "Bags were grouped by something the features show. Include it in the model; read errors "
         "as upper limits and other metrics with care.",
     ),
+    "one_value": _Check(
+        feature_tests.one_value,
+        # Given a count of the labels, those of a bag are not independent: residuals cancel out.
+        lambda found: "unreliable" if found.effect else "upper",
+        "Leave out what was counted from labels, or name it (--ignore, --count, --size): with it a "
+        "model is worse than it seems. What was not may stay.",
+    ),
     "duplicates": _Check(
         feature_tests.duplicates,
         lambda found: "unreliable",

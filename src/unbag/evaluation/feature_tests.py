@@ -12,7 +12,7 @@ from unbag.bags import Bags
 from unbag.evaluation.bag_tests import Answer
 from unbag.evaluation.intervals import pearson_tail
 
-__all__ = ["duplicates", "homogeneity"]
+__all__ = ["duplicates", "homogeneity", "one_value"]
 
 Array = NDArray[Any]
 MAX_FEATURES = 500
@@ -27,7 +27,7 @@ def homogeneity(bags: Bags, *, seed: int = 0) -> Answer:
 
     Each feature's ranks are compared between bags by an analysis of variance; false discoveries
     are controlled by the procedure of Benjamini and Hochberg. Of many features a random choice is
-    taken.
+    taken; those with one value a bag are left to `one_value`.
 
     Notes
     -----
@@ -35,8 +35,8 @@ def homogeneity(bags: Bags, *, seed: int = 0) -> Answer:
     many of which may be equal. If all but few are, the pairs of rarer values that share a bag are
     counted instead, and have a Poisson law.
     """
-    features = np.asarray(bags.X).reshape(len(bags.X), -1)[bags.rows]
-    asked = np.arange(features.shape[1])
+    features = _features(bags)
+    asked = np.setdiff1d(np.arange(features.shape[1]), _with_one_value(features, bags))
     if len(asked) > MAX_FEATURES:
         asked = np.sort(np.random.default_rng(seed).permutation(asked)[:MAX_FEATURES])
     asked = asked[np.ptp(features[:, asked], axis=0) > 0]
@@ -54,6 +54,54 @@ def homogeneity(bags: Bags, *, seed: int = 0) -> Answer:
     )
     worst = asked[np.argsort(-shares, kind="stable")[:different]]
     return Answer(float(adjusted.min()), float(shares.max()), detail, tuple(worst.tolist()))
+
+
+def one_value(bags: Bags) -> Answer:
+    """Whether numbers are the same for all instances of a bag, as those counted from labels are.
+
+    The effect is their largest rank correlation with the proportions, or zero if chance explains
+    it. Features of two values are left to `homogeneity`: most of them are categories.
+    """
+    features = _features(bags)
+    found = _with_one_value(features, bags)
+    spread = bags.n_instances - bags.n_bags
+    if spread < 2 or not len(found):
+        return Answer(float("nan"), float("nan"), "no number has one value a bag")
+    p_values, _ = _compare_between(features[:, found], bags, spread)
+    ties = _rank_correlations(features[np.ix_(bags.starts, found)], bags)
+    chance = 2 * stats.t.sf(ties * np.sqrt((bags.n_bags - 2) / (1 - ties**2)), bags.n_bags - 2)
+    related = ties.size * chance.min() < 0.05
+    detail = f"{len(found)} of {features.shape[1]} features have one value a bag; " + (
+        f"their rank correlation with the proportions is up to {ties.max():.2f}"
+        if related
+        else "none goes with the proportions"
+    )
+    worst = found[np.argsort(-ties.max(axis=1), kind="stable")]
+    p_value = min(1.0, len(found) * float(p_values.min()))
+    return Answer(p_value, float(ties.max()) if related else 0.0, detail, tuple(worst.tolist()))
+
+
+def _features(bags: Bags) -> Array:
+    """All features, bag by bag."""
+    return np.asarray(bags.X).reshape(len(bags.X), -1)[bags.rows]
+
+
+def _with_one_value(features: Array, bags: Bags) -> Array:
+    """Features of more than two values that are the same within every bag."""
+    low, high = (end.reduceat(features, bags.starts, axis=0) for end in (np.minimum, np.maximum))
+    same = np.flatnonzero((low == high).all(axis=0))
+    several = [len(np.unique(low[:, number])) > 2 for number in same]
+    return same[np.array(several, dtype=bool)]
+
+
+def _rank_correlations(values: Array, bags: Bags) -> Array:
+    """Size of the correlation of each feature with each proportion, both one value a bag."""
+    columns = np.hstack([values, bags.proportions.reshape(bags.n_bags, -1)])
+    ranks = stats.rankdata(columns, axis=0)
+    ranks -= ranks.mean(axis=0)
+    ranks /= np.maximum(np.sqrt((ranks**2).sum(axis=0)), 1e-30)
+    n_features = values.shape[1]
+    return np.minimum(np.abs(ranks[:, :n_features].T @ ranks[:, n_features:]), 1 - 1e-12)
 
 
 def _compare_between(features: Array, bags: Bags, spread: int) -> tuple[Array, Array]:
@@ -106,7 +154,7 @@ def duplicates(bags: Bags) -> Answer:
     p-value is that of so many equal pairs if features were independent of each other. They are
     not, so that some rows are equal by chance; few do no harm, and raise nothing.
     """
-    features = np.ascontiguousarray(np.asarray(bags.X).reshape(len(bags.X), -1)[bags.rows])
+    features = np.ascontiguousarray(_features(bags))
     counts = [np.unique(column, return_counts=True)[1] for column in features.T[:MAX_FEATURES]]
     if max(len(c) for c in counts) < len(features) / 2:
         return Answer(float("nan"), float("nan"), "rows repeat by nature: no feature is unique")

@@ -26,6 +26,7 @@ METRICS = {
 CHECKS = {
     "dispersion": "Do proportions vary as those of random bags do?",
     "homogeneity": "Do bags hold the same kind of rows?",
+    "one_value": "Do all numbers vary within bags?",
     "duplicates": "Is each row in one bag only?",
     "one_class": "Are there no more bags of one class than chance allows?",
     "rounding": "Are proportions whole counts?",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,7 @@ from unbag.errors import TableError
 from unbag.tables.distinct import RepeatFinder
 from unbag.tables.parsing import (
     LARGEST,
+    LOCAL,
     PATTERNS,
     as_booleans,
     as_days,
@@ -29,6 +31,7 @@ __all__ = ["READERS", "ColumnScan", "Moments"]
 
 Array = NDArray[Any]
 MAX_DISTINCT = 10_000
+MOSTLY = 0.9  # of a column's different values
 MIN_IDS = 50  # so many different values or fewer may be chance
 TINY, HUGE = 1e-28, 1e28  # mean squares that single precision holds well
 READERS = {"number": numbers_of, "boolean": as_booleans, "date": as_days}
@@ -219,7 +222,19 @@ class ColumnScan:
                     f"{self.n_values} values of the column are. Repair it, leave it empty, or "
                     "declare the column a category."
                 )
+        self._refuse_local()
         return "category"
+
+    def _refuse_local(self) -> None:
+        """Refuse numbers and dates that are written as in some places only."""
+        other = [value for value in self.values if not re.search(PATTERNS["number"], value)]
+        for pattern, what in LOCAL.items():
+            local = [value for value in other if re.fullmatch(pattern, value)]
+            if len(local) > max(MOSTLY * len(other), 1):  # a constant is left out anyway
+                raise TableError(
+                    f"Column {self.name!r}: values such as {local[0]!r} look like {what}; or keep "
+                    "the column as text with --category (`categories` in Python)."
+                )
 
 
 def _are_whole(chunk: Chunk, column: str) -> bool:

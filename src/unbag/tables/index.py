@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from unbag.bags.batch import Task
+from unbag.bags.noise import check_noise_shows
 from unbag.bags.tasks import find_task
 from unbag.bags.validation import reach_of_noise
 from unbag.errors import TableError
@@ -247,6 +248,7 @@ def _checked_index(groups: _Groups, roles: Roles, text: bool, find: Finder) -> B
     if roles.counts:
         targets = targets / sizes[:, None]
         noise = None if noise is None else noise / sizes**2
+    check_noise_shows(targets, sizes, noise)
     if len(ids) < 2:
         place = find(ids[0].as_py(), roles.bag)
         raise TableError(f"{place}: all rows are of one bag; two are needed.")

@@ -14,6 +14,7 @@ from unbag.tables.sources import Chunk
 
 __all__ = [
     "LARGEST",
+    "LOCAL",
     "PATTERNS",
     "as_booleans",
     "as_days",
@@ -31,6 +32,15 @@ PATTERNS = {
     "number": r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity))$",
     "boolean": r"^(?i:true|false|yes|no)$",
     "date": r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?([+-]\d{2}(:?\d{2})?|Z)?)?$",
+}
+# Text that people mean a number or a date by, but that may be read in two ways; and what to write.
+LOCAL = {
+    r"[+-]?\d+([.,]\d+)?\s?%": "percentages: write 0.45 for 45%",
+    r"[+-]?(\d+|\d{1,3}([.' \u00a0\u202f]\d{3})+),\d+|[+-]?\d{1,3}(,\d{3})+\.\d+": (
+        "numbers with a comma: write 1234.5, with a point and nothing else"
+    ),
+    r"(\d{1,2}([./-])\d{1,2}\2\d{4}|\d{1,2}/\d{1,2}/\d{2}|\d{4}([./])\d{1,2}\3\d{1,2})"
+    r"([T ,]+\d.*)?": "dates: write 2026-12-31, the year first",
 }
 LARGEST = 1e100  # its square is still a double
 MICROSECONDS_A_DAY = 86_400_000_000
