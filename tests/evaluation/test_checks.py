@@ -8,8 +8,8 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from unbag.bags import Bags, BagTarget, make_bags
 from unbag.errors import BagDataError
-from unbag.evaluation import check_bags, check_made_bags
-from unbag.evaluation.checks import CHECKS
+from unbag.evaluation import BagReport, check_bags, check_made_bags
+from unbag.evaluation.checks import CHECKS, Finding
 
 
 def random_bags(rng, *, n_bags=60, bag_size=15, prior=0.3, unequal=False):
@@ -234,3 +234,9 @@ def test_report_reads_and_exports(rng):
     assert set(report.to_frame().columns) >= {"p_value", "effect", "bias", "advice"}
     with pytest.raises(BagDataError, match="needs the bags"):
         check_bags(X, np.repeat(counts / 15, 15))
+
+
+def test_a_feature_named_like_markup_is_shown():
+    finding = Finding("homogeneity", 0.0, 1.0, "by [/x]member (age [y])", True, "upper", "")
+    text = str(BagReport([finding], n_bags=9, level=0.05))
+    assert "by [/x]member (age [y])" in text

@@ -88,7 +88,7 @@ def fit(
     found = scan_table(table, roles, bag_table=bags_table)
     show_data(data_record(found), words)
     if not model and BOOSTING not in options.models:
-        words.print("LightGBM would add boosted trees: pip install 'unbag[gbm]'", markup=False)
+        words.print("LightGBM would add boosted trees: pip install 'unbag[gbm]'")
     fitted = fit_table(found, options, say=lambda text: words.print(f"... {text}"))
     command = command_of(table, roles, options, output, bags_table)
     record = fit_record(found, fitted, options, command=command)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from unbag.cli import options as opt
 from unbag.errors import StoreError
@@ -118,7 +117,6 @@ def reproduce(
     what = What(str(context.info_name))
     from unbag.experiments.request import Request, render_request, run_request
 
-    console = Console(stderr=True)
     request = Request(
         grids=_grids(what, exact),
         restriction=_restriction(rows, rules, ks, seeds, epochs),
@@ -138,7 +136,7 @@ def reproduce(
         out=out,
     )
     work = render_request if what is What.RENDER else run_request
-    done = work(request, console, (lambda table: None) if as_json else typer.echo)
+    done = work(request, opt.console(True), (lambda table: None) if as_json else typer.echo)
     opt.answer(done, as_json)
 
 
@@ -164,7 +162,7 @@ def merge(
         new = {str(file): rows.merge(file, commit=commit) for file in files}
         rows.compact()
     for file, n_rows in new.items():
-        opt.console(as_json).print(f"{file}: {n_rows} new rows", markup=False, soft_wrap=True)
+        opt.console(as_json).print(f"{file}: {n_rows} new rows", soft_wrap=True)
     opt.answer({"store": str(store), "new_rows": new}, as_json)
 
 
