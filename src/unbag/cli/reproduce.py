@@ -103,7 +103,10 @@ def reproduce(
     side_by_side: Annotated[int, typer.Option(help="Trials not stacked that share a GPU.")] = 8,
     data: Annotated[Path | None, typer.Option(help="Folder that holds the data files.")] = None,
     store: Annotated[Path, typer.Option(help="Where rows are kept.")] = Path("results/rows.sqlite"),
-    out: Annotated[Path | None, typer.Option(help="Where tables and figures go.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where tables and figures go; whole ones to tables/ beside the store."),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a store.")] = False,
     minutes: Annotated[float | None, typer.Option(help="Stop cleanly before this.")] = None,
     ray: Annotated[
