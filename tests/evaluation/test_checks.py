@@ -7,7 +7,7 @@ from scipy import stats
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from unbag.bags import Bags, BagTarget, make_bags
-from unbag.errors import BagDataError
+from unbag.errors import BagDataError, BagDataWarning
 from unbag.evaluation import BagReport, check_bags, check_made_bags
 from unbag.evaluation.checks import CHECKS, Finding
 
@@ -240,3 +240,11 @@ def test_a_feature_named_like_markup_is_shown():
     finding = Finding("homogeneity", 0.0, 1.0, "by [/x]member (age [y])", True, "upper", "")
     text = str(BagReport([finding], n_bags=9, level=0.05))
     assert "by [/x]member (age [y])" in text
+
+
+def test_no_rounding_is_spoken_of_where_no_step_fits(rng):
+    X, _, offsets, _ = random_bags(rng)
+    with pytest.warns(BagDataWarning, match="no whole count"):
+        bags = Bags.from_arrays(X, offsets=offsets, proportions=rng.random(60))
+    finding = check_made_bags(bags)["rounding"]
+    assert finding.raised and finding.detail == "proportions are no counts"

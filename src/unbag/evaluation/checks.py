@@ -165,7 +165,8 @@ CHECKS: dict[str, _Check] = {
     "rounding": _Check(
         bag_tests.rounding,
         lambda found: "upper",
-        "Ask for counts, or pass `noise_variance` = step**2 / 12.",
+        "Ask for counts, or state noise of variance step**2 / 12 (`noise_variance` in Python, "
+        "--noise on the command line).",
     ),
     "suppression": _Check(
         bag_tests.suppression,
