@@ -74,7 +74,7 @@ class StackingWarning(UnbagWarning):
 
 
 class StoreWarning(UnbagWarning):
-    """A store of rows had been damaged and was repaired; the message says what was lost."""
+    """Rows of a store are damaged or out of date; the message says what was left out."""
 
 
 class ConditionWarning(UnbagWarning):

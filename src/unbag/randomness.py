@@ -17,7 +17,7 @@ def derive_seed(*names: object) -> int:
     ----------
     *names : str, int, float or tuple of them
         What the stream is for, such as ``("mnist", 3, "batches")``. Names are told apart by their
-        ``repr``, so ``1`` and ``"1"`` differ.
+        ``repr``, so ``1`` and ``"1"`` differ; a numpy scalar is the Python value it holds.
 
     Examples
     --------
@@ -26,8 +26,15 @@ def derive_seed(*names: object) -> int:
     >>> derive_seed("mnist", 3, "batches") == derive_seed("mnist", 3, "weights")
     False
     """
-    digest = hashlib.sha256(repr(names).encode()).digest()
+    digest = hashlib.sha256(repr(_plain(names)).encode()).digest()
     return int.from_bytes(digest[:8], "little") >> 1
+
+
+def _plain(name: object) -> object:
+    """The name with Python's own values in place of numpy's scalars."""
+    if type(name) is tuple:  # not a named one, which has a `repr` of its own
+        return tuple(map(_plain, name))
+    return name.item() if isinstance(name, np.generic) else name
 
 
 def numpy_generator(*names: object) -> np.random.Generator:

@@ -2,11 +2,12 @@
 
 import socket
 import sys
+from types import SimpleNamespace
 
 import jobs
 import pytest
 
-from unbag.backends import ProcessExecutor, SerialExecutor, get_executor
+from unbag.backends import ProcessExecutor, SerialExecutor, get_executor, ray_tasks
 from unbag.errors import MissingExtraError, WorkerError
 
 
@@ -19,6 +20,17 @@ def executor(request):
 
 def test_results_come_in_order(executor):
     assert executor.map(jobs.square, list(range(8)), shared=2) == [2 * n**2 for n in range(8)]
+
+
+def test_an_executor_knows_how_many_jobs_run_at_once(executor):
+    assert executor.n_workers == (1 if isinstance(executor, SerialExecutor) else 2)
+
+
+@pytest.mark.parametrize(("gpus_per_job", "n_workers"), [(0, 8), (0.5, 6), (1, 3), (4, 1)])
+def test_gpus_limit_how_many_jobs_run_at_once(monkeypatch, gpus_per_job, n_workers):
+    cluster = SimpleNamespace(cluster_resources=lambda: {"CPU": 8.0, "GPU": 3.0})
+    monkeypatch.setattr(ray_tasks, "connect", lambda address: cluster)
+    assert ray_tasks.RayExecutor(gpus_per_job=gpus_per_job).n_workers == n_workers
 
 
 def test_an_error_of_a_job_is_raised(executor):

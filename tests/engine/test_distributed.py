@@ -1,6 +1,7 @@
 """Many workers give what one gives: losses, gradients, trainings, and after a kill."""
 
 import json
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from torch import nn
 
 from unbag.backends.workers import lone_group, run_workers
-from unbag.engine import Settings, Trial, held_out_risk, shard_bags, train, train_sharded
+from unbag.engine import Monitor, Settings, Trial, held_out_risk, shard_bags, train, train_sharded
 from unbag.errors import BagDataError, StoreError, WorkerError
 
 
@@ -111,6 +112,51 @@ def test_the_state_of_another_training_is_refused(tmp_path):
             train_sharded(trial, bags, settings=settings, checkpoints=tmp_path)
     [state] = tmp_path.glob("epoch-*/state.json")
     assert json.loads(state.read_text())["epoch"] == settings.max_epochs - 1
+
+
+def changes(bags, settings):
+    """Arguments of trainings that differ from this one in one thing, by its name."""
+    other = {"schedule": "constant", "bags_per_batch": 9, "redraw": False, "shuffle": False}
+    other |= {"precision": "bfloat16"}
+    return {
+        "proportions": {"bags": replace(bags, proportions=bags.proportions[::-1])},
+        "noise_variance": {"bags": replace(bags, noise_variance=np.full(bags.n_bags, 0.01))},
+        "input_shape": {"bags": replace(bags, X=bags.X[:, :2])},
+        "model": {"model": "mlp100"},
+        "monitors": {"monitors": [held_out_risk(bags)]},
+    } | {name: {"settings": replace(settings, **{name: value})} for name, value in other.items()}
+
+
+@pytest.mark.usefixtures("alone")
+def test_whatever_else_differs_is_named(tmp_path):
+    bags, settings = work.unequal_bags(), work.SETTINGS
+    train_sharded(Trial(), bags, settings=settings, checkpoints=tmp_path)
+    same = {"bags": bags, "settings": replace(settings, max_epochs=6)}
+    for what, change in changes(**same).items():
+        with pytest.raises(StoreError, match=f"another training.*{what} is "):
+            train_sharded(Trial(), **same | change, checkpoints=tmp_path)
+    assert train_sharded(Trial(), **same, checkpoints=tmp_path).n_epochs == 6
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("precision", ["float32", "tf32"])
+def test_the_precision_is_that_of_the_settings(precision):
+    seen, before = [], torch.backends.cuda.matmul.allow_tf32
+
+    def measure(logits):
+        seen.append(torch.backends.cuda.matmul.allow_tf32)
+        return logits.mean(dim=(1, 2))
+
+    bags, settings = work.unequal_bags(), Settings(max_epochs=1, precision=precision)
+    train_sharded(Trial(), bags, monitors=[Monitor("m", bags.X, measure)], settings=settings)
+    assert seen == [precision == "tf32"]
+    assert torch.backends.cuda.matmul.allow_tf32 == before
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_trained_net_takes_batches_of_any_size():
+    result = train_sharded(Trial(), work.unequal_bags(), settings=Settings(max_epochs=1))
+    assert result.model.train()(torch.zeros(7, 3)).shape == (7, 1)
 
 
 @pytest.mark.usefixtures("alone")

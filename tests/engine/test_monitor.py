@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from unbag.bags import make_bags
-from unbag.engine import held_out_risk
+from unbag.engine import Monitor, Settings, Trial, held_out_risk, labelled_error, train
 from unbag.evaluation import estimate_risk
 
 
@@ -23,3 +24,38 @@ def test_held_out_risk_is_the_risk_that_evaluation_states(rng, task, criterion):
     by_bag = logits[bags.rows].reshape(1, 400, -1)
     found = held_out_risk(bags, criterion=criterion).measure(by_bag)
     assert found.item() == pytest.approx(wanted, rel=1e-5)
+
+
+class Counted(nn.Linear):
+    """Notes how many instances it is evaluated on."""
+
+    def __init__(self, input_shape, n_outputs):
+        super().__init__(*input_shape, n_outputs)
+        self.seen = []
+
+    def forward(self, x):
+        if not self.training:
+            self.seen.append(len(x))
+        return super().forward(x)
+
+
+def test_monitors_of_one_array_share_its_logits(rng):
+    X, other = rng.normal(size=(2, 40, 3))
+    bags = make_bags(X, X[:, 0] > 0, bag_size=5, seed=0)
+    monitors = [
+        Monitor(f"on {i}", x, lambda z: z.mean((1, 2))) for i, x in enumerate([X, other, X])
+    ]
+    settings = Settings(max_epochs=1)
+    [result] = train([Trial()], bags, model=Counted, monitors=monitors, settings=settings)
+    assert result.model.seen == [40, 40]
+    assert result.history["on 0"] == result.history["on 2"] != result.history["on 1"]
+
+
+def test_labels_may_stand_in_a_column_and_in_no_other_shape(rng):
+    X, y = rng.normal(size=(40, 3)), rng.integers(0, 2, 40)
+    logits = torch.from_numpy(rng.normal(size=(2, 40, 1)))
+    flat, column = (labelled_error(X, labels).measure(logits) for labels in (y, y[:, None]))
+    torch.testing.assert_close(column, flat, rtol=0, atol=0)
+    for wrong in (y[1:], np.eye(2)[y]):
+        with pytest.raises(ValueError, match="y must have one label an instance"):
+            labelled_error(X, wrong)

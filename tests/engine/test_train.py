@@ -162,6 +162,32 @@ def test_frozen_parameters_stay(rng):
         assert (result.model[0].weight == 0.5).all()
 
 
+class Tied(nn.Module):
+    """Two layers with one weight, and a buffer that its state leaves out."""
+
+    def __init__(self, input_shape, n_outputs):
+        super().__init__()
+        self.first, self.second = (nn.Linear(*input_shape, *input_shape) for _ in range(2))
+        self.second.weight = self.first.weight
+        self.last = nn.Linear(*input_shape, n_outputs)
+        self.register_buffer("scale", torch.rand(()), persistent=False)
+
+    def forward(self, x):
+        return self.last(self.second(self.first(x).relu()).relu()) * self.scale
+
+
+def test_tied_weights_and_buffers_without_state_are_stacked(rng):
+    X, y = problem(rng)
+    bags = make_bags(X, y, bag_size=10, seed=0)
+    trials = [Trial(seed=0), Trial(seed=1)]
+    together = train(trials, bags, model=Tied, settings=SHORT)
+    for trial, result in zip(trials, together, strict=True):
+        [alone] = train([trial], bags, model=Tied, settings=SHORT)
+        assert result.stacked and result.model.second.weight is result.model.first.weight
+        x = torch.from_numpy(X)
+        torch.testing.assert_close(result.model(x), alone.model(x), rtol=1e-4, atol=1e-5)
+
+
 def test_early_stopping_keeps_the_best_epoch(rng):
     X, y = problem(rng)
     bags = make_bags(X, y, bag_size=10, seed=0)
@@ -179,6 +205,59 @@ def test_early_stopping_keeps_the_best_epoch(rng):
     assert result.n_epochs == 4
     with torch.no_grad():
         torch.testing.assert_close(result.model(torch.tensor(X)), seen[1])
+
+
+def with_norm(input_shape, n_outputs):
+    return nn.Sequential(nn.BatchNorm1d(*input_shape), nn.Linear(*input_shape, n_outputs))
+
+
+class RunningMean(nn.Module):
+    """Subtracts a running mean, which it changes in place, as a stack can follow."""
+
+    def __init__(self, input_shape, n_outputs):
+        super().__init__()
+        self.layer = nn.Linear(*input_shape, n_outputs)
+        self.register_buffer("mean", torch.zeros(input_shape))
+
+    def forward(self, x):
+        if self.training:
+            self.mean.mul_(0.9).add_(0.1 * x.detach().mean(dim=0) + 0.01)
+        return self.layer(x - self.mean)
+
+
+@pytest.mark.parametrize(
+    ("build", "n_trials"), [(with_norm, 1), (RunningMean, 1), (RunningMean, 2)]
+)
+def test_the_best_epoch_has_its_own_buffers(rng, build, n_trials):
+    X, y = problem(rng)
+    bags = make_bags(X, y, bag_size=10, seed=0)
+    values, seen = iter([0.5, 0.3, 0.4, 0.4]), []
+
+    def measure(logits):
+        seen.append(logits.clone())
+        return torch.full((n_trials,), next(values))
+
+    monitors, settings = [Monitor("script", X, measure)], replace(SHORT, criterion="script")
+    trials = [Trial(seed=seed) for seed in range(n_trials)]
+    results = train(trials, bags, model=build, monitors=monitors, settings=settings)
+    for number, result in enumerate(results):
+        assert result.best_epoch == 1 and result.stacked == (n_trials > 1)
+        with torch.no_grad():
+            torch.testing.assert_close(result.model(torch.tensor(X)), seen[1][number])
+
+
+@pytest.mark.parametrize(
+    ("values", "best"),
+    [([np.nan, 0.5, np.nan, 0.2, 0.3], 3), ([0.5, np.nan, np.nan, 0.6, 0.7], 0), ([np.nan] * 5, 0)],
+)
+def test_a_criterion_that_is_no_number_is_never_best(rng, values, best):
+    X, y = problem(rng)
+    bags = make_bags(X, y, bag_size=10, seed=0)
+    left = iter(values)
+    monitor = Monitor("script", X, lambda logits: torch.tensor([next(left)]))
+    settings = Settings(max_epochs=5, bags_per_batch=5, criterion="script")
+    [result] = train([Trial()], bags, monitors=[monitor], settings=settings)
+    assert result.best_epoch == best
 
 
 def test_early_stopping_in_a_stack_is_each_trial_s_own(rng):
@@ -217,6 +296,18 @@ def test_held_out_risk_is_near_the_true_error(rng):
     [result] = train([Trial()], train_bags, monitors=monitors, settings=SHORT)
     true, estimated = result.last("test_error"), result.last("held_out_risk")
     assert abs(true - estimated) < 4 * true * np.sqrt(2 / aside.n_bags)
+
+
+def test_bags_of_several_trials_must_have_the_same_instances(rng):
+    X, y = problem(rng)
+    trials, first = [Trial(), Trial(seed=1)], make_bags(X, y, bag_size=10, seed=0)
+    same = make_bags(X.copy(), y, bag_size=10, seed=0)
+    train(trials, [first, same], settings=SHORT)
+    pixels = rng.integers(0, 256, size=(400, 2, 2), dtype=np.uint8)
+    for one, other in [(X, -X), (X, X[:390]), (pixels, pixels.astype("float32"))]:
+        several = [make_bags(given, y[: len(given)], bag_size=10, seed=0) for given in (one, other)]
+        with pytest.raises(BagDataError, match="bags must share one X"):
+            train(trials, several, settings=SHORT)
 
 
 def test_sample_splitting_spends_half_of_the_bags(rng):
@@ -264,6 +355,10 @@ def test_bad_arguments_are_refused(rng):
         train([Trial()], bags, monitors=[labelled_error(X, y)] * 2, settings=SHORT)
     with pytest.raises(ValueError, match="criterion must name"):
         train([Trial()], bags, settings=Settings(max_epochs=1, criterion="nonsense"))
+    with pytest.raises(ValueError, match="patience needs a criterion"):
+        train([Trial()], bags, settings=Settings(max_epochs=1, patience=3))
+    with pytest.raises(BagDataError, match="at least 2 bags, got 1"):
+        held_out_risk(bags.take([0]))
     with pytest.raises(ValueError, match="model must be one of"):
         train([Trial()], bags, model="nonsense")
 

@@ -51,6 +51,18 @@ def test_unbiased_for_unequal_noisy_bags(rng, weights):
     assert bias_in_standard_errors(estimate, 0.2, 3000) < 4
 
 
+@pytest.mark.parametrize("risk", [0.5, 0.9])
+def test_a_risk_near_its_highest_leaves_weight_to_all_bags(rng, risk):
+    """Half of the bags may say more than one; bags of one then seem not to vary at all."""
+    sizes = np.tile([1.0, 2.0, 5.0, 9.0], 5)
+
+    def estimate():
+        residuals = draw_residuals(rng, sizes.astype(int), risk=risk)
+        return fit_variance(residuals, sizes, np.zeros(20), law=ResidualLaw()).risk
+
+    assert bias_in_standard_errors(estimate, risk, 2000) < 4
+
+
 def test_the_bias_check_rejects_weights_that_look_at_the_residuals(rng):
     sizes = rng.integers(2, 40, 12).astype(float)
 

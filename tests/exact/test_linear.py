@@ -14,7 +14,8 @@ MARGIN = 1e-4
 
 def separable(X, labels):
     """Whether the labeling has a linear threshold of the margin, by linear programming."""
-    scaled = X / np.abs(X).max(axis=0)
+    low, high = X.min(axis=0), X.max(axis=0)
+    scaled = (2 * X - low - high) / (high - low)
     sign = 2 * np.array(labels) - 1
     d = X.shape[1]
     result = linprog(
@@ -58,6 +59,24 @@ def test_returned_weights_reproduce_the_predictions():
     found = minimise_linear(X, np.array(positives) / size, sizes=[size] * 4, rule=DebiasedSquare())
     scores = X @ found.weights[0] + found.intercepts[0]
     assert ((scores >= 0) == found.predictions[0]).all()
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e4, 1e6, -1e9])
+def test_features_need_not_be_centred(shift):
+    X = np.arange(8.0)[:, None] + shift
+    found = minimise_linear(X, [0, 0, 1, 1], sizes=[2] * 4, rule=DebiasedSquare())
+    assert found.optimal
+    assert found.value == 0.0
+    scores = X @ found.weights[0] + found.intercepts[0]
+    assert ((scores >= 0) == found.predictions[0]).all()
+
+
+def test_a_constant_feature_has_no_weight():
+    X = np.column_stack([np.arange(8.0), np.zeros(8), np.full(8, 3.0)])
+    found = minimise_linear(X, [0, 0, 1, 1], sizes=[2] * 4, rule=EPRM())
+    assert found.value == 0.0
+    assert found.weights[0, 0] > 0
+    assert found.weights[0, 1:].tolist() == [0.0, 0.0]
 
 
 def test_a_limit_leaves_a_gap_that_contains_the_optimum():

@@ -11,6 +11,7 @@ import pytest
 from handmade import row, rows_of
 from small_grid import small_grid
 
+from unbag.errors import StoreWarning
 from unbag.experiments.figures import draw_figure, write_figures
 from unbag.experiments.grid import load_grids
 from unbag.experiments.pages import short_table, write_pages
@@ -221,6 +222,19 @@ def test_figure_1_has_a_panel_for_each_data_set_and_a_line_for_each_rule():
     assert [len(ax.lines) for ax in figure.axes] == [7, 7]
     line = figure.axes[0].lines[0]
     assert line.get_ydata()[2] == pytest.approx(11, abs=0.3)
+
+
+def test_a_figure_does_not_mix_rows_of_different_data():
+    [grid] = load_grids("figure3")
+    cell = next(grid.cells())
+    rows = [
+        row(cell.trial(0.1, seed, data), errors=[e])
+        for seed, data, e in [(0, "old", 0.5), (1, "new", 0.1)]
+    ]
+    with pytest.warns(StoreWarning, match="1 rows were left out"):
+        figure = draw_figure("figure3", [grid], rows)
+    [line] = figure.axes[0].lines
+    assert line.get_ydata() == [10]
 
 
 def test_figure_3_starts_at_the_first_epoch():

@@ -13,9 +13,9 @@ import pytest
 import torch
 from small_grid import small_data, small_grid
 
+from unbag.backends import SerialExecutor
 from unbag.bags import make_bags
 from unbag.estimators import BagRidgeClassifier
-from unbag.experiments import provenance
 from unbag.experiments.grid import RuleEntry
 from unbag.experiments.ridge import PATH, ridge_path
 from unbag.experiments.runner import Runner
@@ -64,15 +64,6 @@ def test_progress_moves_every_epoch_and_adds_up(store):
     assert sum(bool(text) for _, text in ticks) == 3
 
 
-def test_a_row_names_its_commit(monkeypatch):
-    provenance._commit.cache_clear()
-    monkeypatch.setenv("UNBAG_COMMIT", "abc")
-    assert provenance.provenance("cpu")["commit"] == "abc"
-    provenance._commit.cache_clear()
-    monkeypatch.delenv("UNBAG_COMMIT")
-    assert provenance.provenance("cpu")["commit"] != "abc"
-
-
 def test_a_second_run_trains_nothing(store):
     run(store)
     before = [row.outcome["finished"] for row in store.rows()]
@@ -115,6 +106,27 @@ def test_a_stack_is_cut_to_the_time_that_is_left(store):
     runner.costs.stack = lambda specs: 1e6 * len(specs)
     runner.deadline = time.monotonic() + 3e6
     assert len(runner._cut_to_time(stack)) == 2
+
+
+class Noted(SerialExecutor):
+    """Says that it has so many workers, and notes how many jobs it gets at once."""
+
+    def __init__(self, n_workers):
+        self.n_workers, self.rounds = n_workers, []
+
+    def finished(self, function, jobs, *, shared=None):
+        self.rounds.append(len(jobs))
+        yield from super().finished(function, jobs, shared=shared)
+
+
+@pytest.mark.parametrize("n_workers", [1, 2])
+def test_workers_begin_no_more_stacks_than_they_can_finish(store, n_workers):
+    executor, alone = Noted(n_workers), small_grid(stacks={})
+    runner = Runner([alone], store, DATA, protocol="paper", executor=executor)
+    runner.costs.stack = lambda specs: 1e6 * len(specs)
+    runner.deadline = time.monotonic() + 3e6  # two stacks in a row, with the margin
+    assert runner.run() == "finished"
+    assert executor.rounds == [2 * n_workers] * (6 // n_workers)
 
 
 def test_estimates_follow_what_was_measured(store):

@@ -1,10 +1,13 @@
 """Choices made by hand-written curves come out as they must."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from handmade import rows_of
 from small_grid import small_grid
 
+from unbag.errors import StoreWarning
 from unbag.experiments.protocol import count_planned, missing_trials
 from unbag.experiments.selection import best_by_held_out, best_by_test, index_rows, shared_seeds
 from unbag.experiments.summary import Estimate, summarize
@@ -65,6 +68,30 @@ def test_a_summary_by_hand():
     assert cell.free_whole.mean == pytest.approx(13.0)
     assert cell.free.mean == pytest.approx(14.0)
     assert cell.regret == pytest.approx(1.0)
+
+
+def run_on(data, error, *, seeds=CELL.seeds, **outcome):
+    rows = rows_of(CELL, {(0.01, seed): [error] for seed in seeds}, data=data)
+    return [replace(row, outcome=row.outcome | outcome) for row in rows]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        run_on("old", 0.5) + run_on("new", 0.1, seeds=[1]),
+        run_on("new", 0.1, finished="2026-02-01", seeds=[1])  # an older store, merged later
+        + run_on("old", 0.5, finished="2026-01-01"),
+    ],
+)
+def test_a_cell_does_not_mix_rows_of_different_data(rows):
+    with pytest.warns(StoreWarning, match=r"3 rows were left out.*digits"):
+        [summary] = summarize(GRID, rows)
+    assert (summary.best.mean, summary.n_seeds) == (10, 1)
+
+
+def test_every_data_set_has_its_own_latest_state():
+    other = [replace(row, spec=replace(row.spec, dataset="other")) for row in run_on("b", 0.2)]
+    assert len(index_rows(run_on("a", 0.1) + other)) == 2  # without a warning
 
 
 def test_the_difference_counts_the_paper_s_own_spread():

@@ -91,3 +91,23 @@ def test_standardize_joins_chunks(generator):
     torch.testing.assert_close(layer.mean, X.mean(dim=0))
     torch.testing.assert_close(layer.scale[:2], X.std(dim=0, correction=0)[:2])
     assert layer.scale[2] == 1  # a constant feature
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-22, 1e20, 1e30])
+def test_standardize_keeps_features_of_any_scale(scale, generator):
+    shape = torch.randn(100, 1, generator=generator) + 3
+    layer = Standardize(1)
+    layer.adapt((scale * shape).split(17))
+    torch.testing.assert_close(
+        layer.scale, scale * shape.std(dim=0, correction=0), atol=0, rtol=1e-5
+    )
+    torch.testing.assert_close(
+        layer(scale * shape), (shape - shape.mean()) / shape.std(correction=0)
+    )
+
+
+def test_a_feature_that_varies_by_less_than_floats_can_divide_by_is_constant():
+    layer = Standardize(1)
+    X = torch.tensor([[0.0], [1e-45]])
+    layer.adapt([X])
+    assert layer(X).isfinite().all()

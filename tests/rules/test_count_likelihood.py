@@ -1,5 +1,6 @@
 """The count likelihood where enumeration cannot reach."""
 
+import laws
 import numpy as np
 import pytest
 import torch
@@ -7,6 +8,7 @@ from scipy import stats
 
 from unbag import BagBatch
 from unbag.rules import CountLikelihood
+from unbag.rules.count_likelihood import own_logits
 
 
 def log_mass_by_convolution(scores, count):
@@ -42,6 +44,26 @@ def test_gaussian_and_exact_agree_where_they_overlap(bag_size, generator):
         exact = CountLikelihood()(logits, batch)
         gaussian = CountLikelihood(exact_up_to=0)(logits, batch)
         assert abs(float(exact - gaussian)) < 1 / bag_size  # the next order of the expansion
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel"])
+def test_each_bag_has_the_law_of_its_own_size(task, generator):
+    """One bag too large for the exact law leaves the others with theirs."""
+    sizes = [2, 12, 5, 11, 3]
+    rule = CountLikelihood(exact_up_to=10)
+    logits, _, batch = laws.random_problem(generator, sizes, task)
+    outputs = own_logits(torch.stack([logits, 1 - logits]), batch).requires_grad_()
+    found = rule.of_each_bag(outputs, batch)
+    alone = [
+        rule.of_each_bag(rows, BagBatch(share[None], size, task=task))
+        for rows, share, size in zip(
+            outputs.split(sizes, dim=-2), batch.proportions, sizes, strict=True
+        )
+    ]
+    torch.testing.assert_close(found, torch.cat(alone, dim=-2))
+    weights = torch.randn(found.shape, generator=generator, dtype=torch.double)
+    wanted = torch.autograd.grad((torch.cat(alone, dim=-2) * weights).sum(), outputs)
+    torch.testing.assert_close(torch.autograd.grad((found * weights).sum(), outputs), wanted)
 
 
 def test_gradient_is_posterior_minus_score(generator):

@@ -122,6 +122,15 @@ def test_equal_bags_are_a_case_of_unequal_ones(rule, n_bags, bag_size, problem_s
     torch.testing.assert_close(rule(logits, unequal), rule(logits, batch))
 
 
+@every_rule
+def test_whole_proportions_are_floats(rule, generator):
+    """Pure bags given as integers: prior and noise keep their fractions."""
+    logits, _, _ = laws.random_problem(generator, [2, 2, 2, 2])
+    pure, rest = torch.tensor([1, 0, 0, 1]), (2, torch.full((4,), 0.01), laws.prior_for(rule, 0.4))
+    found = rule(logits.float(), BagBatch(pure, *rest))
+    torch.testing.assert_close(found, rule(logits.float(), BagBatch(pure.float(), *rest)))
+
+
 @differentiable
 def test_two_classes_are_the_binary_task(rule, generator):
     logits, _, batch = laws.random_problem(generator, [3, 2, 4])

@@ -193,6 +193,15 @@ def test_information_is_flat_in_the_bag_size_where_the_papers_bound_grows():
     assert all(paper > exact for paper, exact in zip(rising, flat, strict=True))
 
 
+@pytest.mark.parametrize("bag_size", [1050, 1200])
+def test_information_of_bags_whose_rarest_counts_underflow(bag_size):
+    entropy = math.log(math.pi * math.e * bag_size / 2) / 2
+    assert coordinate_information(bag_size, 0.5) == pytest.approx(entropy, rel=1e-6)
+    flat = -math.log(1 - 4 * 0.1**2) / 2
+    assert coordinate_information(bag_size, 0.1) == pytest.approx(flat, rel=1e-4)
+    assert fano_bound(100, bag_size, dimension=20) == 0.0
+
+
 def test_fano_vanishes_with_enough_bags_and_is_margin_half_without_any():
     assert fano_bound(0, 10, dimension=200) == pytest.approx(0.25, abs=0.002)
     assert fano_bound(10**6, 10, dimension=20) == 0.0
@@ -225,6 +234,7 @@ def test_conditions_of_lower_bounds_are_named(call, words):
     [
         (lambda: coordinate_shape(1, dimension=5), "at least 2"),
         (lambda: coordinate_information(5, 0.7), "margin"),
+        (lambda: fano_sample_size(10, dimension=20, margin=0.0), "`margin` must be above 0"),
         (lambda: sub_root_vc(1e9, 100, vc_dimension=2, lipschitz=1.0), "sub-root"),
         (lambda: sub_root_vc(0.1, 2, vc_dimension=2, lipschitz=1.0), "n > d"),
         (lambda: critical_radius(lambda r: r + 1, largest=1.0), "raise it"),

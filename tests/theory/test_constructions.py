@@ -1,5 +1,7 @@
 """The constructions: exact risks, and counts that follow the law of the instances."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -76,6 +78,21 @@ def test_relative_error_between_its_two_regimes():
     )
     sparse = pairwise_relative_error(0.001, 1000, bag_size=2)
     assert sparse == pytest.approx((1 / (1000 * 2 * 0.001)) ** 0.5, rel=0.01)
+
+
+@pytest.mark.parametrize("error", [0.2, 0.9, 1.0])
+@pytest.mark.parametrize(("n_bags", "bag_size"), [(5, 1), (3, 2), (2, 3)])
+def test_relative_error_by_enumeration(error, n_bags, bag_size):
+    gaps = np.array(list(product([-1, 0, 1], repeat=n_bags * bag_size)))
+    weights = np.prod(np.where(gaps == 0, 1 - error, error / 2), axis=1)
+    residuals = gaps.reshape(-1, n_bags, bag_size).mean(axis=2)
+    squares = (residuals**2).sum(axis=1)
+    pairs = (residuals.sum(axis=1) ** 2 - squares) / (n_bags - 1)
+    estimate = (bag_size * squares - (bag_size - 1) * pairs) / n_bags
+    assert weights @ estimate == pytest.approx(error)
+    exact = np.sqrt(weights @ (estimate - error) ** 2) / error
+    found = pairwise_relative_error(error, n_bags, bag_size=bag_size)
+    assert found == pytest.approx(exact, abs=1e-7)
 
 
 @pytest.mark.parametrize(

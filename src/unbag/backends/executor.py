@@ -17,6 +17,11 @@ Job = Callable[[Any, Any], Any]
 class Executor(ABC):
     """Where independent jobs run. Every executor gives the same results."""
 
+    @property
+    @abstractmethod
+    def n_workers(self) -> int:
+        """How many jobs run at once."""
+
     @abstractmethod
     def finished(
         self, function: Job, jobs: Sequence[Any], *, shared: Any = None
@@ -48,6 +53,8 @@ class SerialExecutor(Executor):
     [2, 4, 8]
     """
 
+    n_workers = 1
+
     def finished(
         self, function: Job, jobs: Sequence[Any], *, shared: Any = None
     ) -> Iterator[tuple[int, Any]]:
@@ -69,6 +76,13 @@ class ProcessExecutor(Executor):
 
     def __init__(self, n_jobs: int = -1, *, max_retries: int = 3) -> None:
         self.n_jobs, self.max_retries = n_jobs, max_retries
+
+    @property
+    def n_workers(self) -> int:
+        """How many processes there are."""
+        from joblib import effective_n_jobs
+
+        return int(effective_n_jobs(self.n_jobs))
 
     def finished(
         self, function: Job, jobs: Sequence[Any], *, shared: Any = None

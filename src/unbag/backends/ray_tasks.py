@@ -60,6 +60,15 @@ class RayExecutor(Executor):
         self.ray, self.max_retries = connect(address), max_retries
         self.gpus_per_job = gpus_per_job
 
+    @property
+    def n_workers(self) -> int:
+        """How many jobs, each of one CPU and perhaps of GPUs, the cluster now has room for."""
+        has = self.ray.cluster_resources()
+        room = has.get("CPU", 1)
+        if self.gpus_per_job:
+            room = min(room, has.get("GPU", 0) / self.gpus_per_job)
+        return max(1, int(room))
+
     def finished(
         self, function: Job, jobs: Sequence[Any], *, shared: Any = None
     ) -> Iterator[tuple[int, Any]]:

@@ -73,8 +73,11 @@ class BagBatch:
 
     @cached_property
     def targets(self) -> Tensor:
-        """The proportions with an output axis: (..., n_bags, n_outputs)."""
-        return self.proportions.unsqueeze(-1) if self.task == "binary" else self.proportions
+        """The proportions as floats with an output axis: (..., n_bags, n_outputs)."""
+        shares = self.proportions
+        if not shares.is_floating_point():  # or prior and noise would be rounded with them
+            shares = shares.to(torch.get_default_dtype())
+        return shares.unsqueeze(-1) if self.task == "binary" else shares
 
     @cached_property
     def bag_sizes(self) -> Tensor:

@@ -53,9 +53,8 @@ class Batch:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """Batches with the same key can share one captured step."""
-        sizes = self.sizes if isinstance(self.sizes, int) else tuple(self.sizes.tolist())
-        return (*(tuple(t.shape) for t in self.tensors), sizes)
+        """Batches of equal bags with the same key can share one captured step."""
+        return (*(tuple(t.shape) for t in self.tensors), self.sizes)
 
     def bags(self, trials: slice, prior: Tensor, task: Task) -> BagBatch:
         """What the rule of these trials sees."""
@@ -182,7 +181,7 @@ def _native(X: Any) -> Any:
     X = np.asarray(X)
     if X.dtype == bool or (X.dtype.kind in "iu" and X.dtype != np.uint8):
         X = X.astype(np.float32)
-    if not X.flags.writeable or not X.dtype.isnative:
+    if not X.flags.writeable or not X.dtype.isnative or min(X.strides, default=0) < 0:
         X = X.astype(np.float32 if X.dtype != np.uint8 else np.uint8)
     return X
 

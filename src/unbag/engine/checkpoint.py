@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +17,13 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from unbag.bags import Bags
+from unbag.engine.monitor import Monitor
 from unbag.engine.stack import Stack
-from unbag.engine.trial import Trial
 from unbag.errors import StoreError
 
-__all__ = ["Checkpoints"]
+__all__ = ["Checkpoints", "description"]
 
-FORMAT = 1
+FORMAT = 2
 
 
 class Checkpoints:
@@ -33,16 +35,12 @@ class Checkpoints:
     Parameters
     ----------
     folder : path
-    trial : Trial
-    table : Bags
-        Sizes and proportions of all bags: a state of other bags is refused.
+    about : dict
+        What a state must be of to go on from, by `description`.
     """
 
-    def __init__(self, folder: str | Path, trial: Trial, table: Bags) -> None:
-        self.folder = Path(folder)
-        sums = [float(np.dot(np.arange(1, table.n_bags + 1), table.sizes))]
-        sums.append(float(table.proportions.sum()))
-        self.about = {"format": FORMAT, "trial": repr(trial), "n_bags": table.n_bags, "sums": sums}
+    def __init__(self, folder: str | Path, about: Mapping[str, Any]) -> None:
+        self.folder, self.about = Path(folder), dict(about)
 
     def save(self, stack: Stack, epoch: int) -> None:
         """Write the state after an epoch, then remove older ones."""
@@ -70,10 +68,12 @@ class Checkpoints:
             return 0
         folder = self.folder / f"epoch-{newest[0]:06d}"
         found = json.loads((folder / "state.json").read_text(encoding="utf-8"))
-        if found != self.about | {"epoch": newest[0]}:
+        differing = [name for name in self.about if found.get(name) != self.about[name]]
+        if differing:
+            words = [f"{n} is {found.get(n)!r}, wanted {self.about[n]!r}" for n in differing]
             raise StoreError(
-                f"{folder} is the state of another training: it holds {found}, wanted "
-                f"{self.about}. Name another folder, or remove this one."
+                f"{folder} is the state of another training: {'; '.join(words)}. "
+                "Name another folder, or remove this one."
             )
         put_state(stack, load_file(folder / "state.safetensors"))
         dist.barrier()  # nobody removes the folder before all have read it
@@ -83,14 +83,46 @@ class Checkpoints:
         return sorted(int(path.name[6:]) for path in self.folder.glob("epoch-*"))
 
 
+def description(stack: Stack, table: Bags, monitors: Sequence[Monitor]) -> dict[str, Any]:
+    """What must not change for a training to go on, as JSON holds it; long things by a digest.
+
+    Of the instances, which may be many and anywhere, only the shape is told.
+    """
+    shapes = {name: tuple(tensor.shape) for name, tensor in stack.learner.state.items()}
+    about = {
+        "format": FORMAT,
+        "trial": repr(stack.trials[0]),
+        "task": table.task,
+        "n_bags": table.n_bags,
+        "sizes": _digest(table.sizes),
+        "proportions": _digest(table.proportions),
+        "noise_variance": None if table.noise_variance is None else _digest(table.noise_variance),
+        "input_shape": stack.input_shape,
+        "model": hashlib.sha256(repr(shapes).encode()).hexdigest()[:32],
+        "monitors": sorted(monitor.name for monitor in monitors),
+    }
+    settings = asdict(stack.settings) | {"bags_per_batch": stack.data[0].bags_per_batch}
+    about |= {name: value for name, value in settings.items() if name not in _MAY_CHANGE}
+    described: dict[str, Any] = json.loads(json.dumps(about, default=int))
+    return described
+
+
+# How long, where and how fast a training goes does not make it another.
+_MAY_CHANGE = {"max_epochs", "device", "compile", "side_by_side", "progress"}
+
+
+def _digest(values: Any) -> str:
+    array = np.ascontiguousarray(values, dtype=float)
+    return hashlib.sha256(repr(array.shape).encode() + array.tobytes()).hexdigest()[:32]
+
+
 def state_of(stack: Stack) -> dict[str, Tensor]:
     """Everything that the next epoch depends on, by name."""
     optimizer, record, step = stack.optimizer, stack.record, stack.step
-    state = _numbered("parameter", stack.learner.parameters)
-    state |= _numbered("key", stack.learner.keys)  # type: ignore[attr-defined]
+    state = {f"model.{name}": tensor for name, tensor in stack.learner.state.items()}
+    state |= {f"kept.{name}": tensor for name, tensor in record.kept.items()}
     state |= _numbered("first", optimizer.first) | _numbered("second", optimizer.second)
     state |= _numbered("decay", optimizer.decays) | _numbered("rule", step.states)  # type: ignore[union-attr]
-    state |= _numbered("kept", record.weights)
     state |= {f"record.{n}": getattr(record, n) for n in _RECORD}
     names = record.epochs[0] if record.epochs else {}
     return state | {

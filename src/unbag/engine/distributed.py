@@ -11,9 +11,10 @@ from torch import Tensor, nn
 
 from unbag.bags import Bags
 from unbag.engine.batches import Batch, TrialData, as_tensor, trial_data
-from unbag.engine.checkpoint import Checkpoints
-from unbag.engine.loop import run_epoch
-from unbag.engine.monitor import Monitor, check_names
+from unbag.engine.checkpoint import Checkpoints, description
+from unbag.engine.learner import Learner
+from unbag.engine.loop import matrix_precision, run_epoch
+from unbag.engine.monitor import Monitor, check_names, on_device
 from unbag.engine.settings import Settings
 from unbag.engine.sharding import Shard, ShardedBatch, gather_shards
 from unbag.engine.stack import Stack, instance_moments, seeded_model
@@ -73,16 +74,17 @@ def train_sharded(
     data = trial_data(trial, shard.table, bags_per_batch=per_batch, shuffle=settings.shuffle)
     X = as_tensor(bags.X, device)
     stack = _ShardedStack(shard, trial, data, X, get_model(model), settings)
-    saved = Checkpoints(checkpoints, trial, shard.table) if checkpoints is not None else None
+    about = description(stack, shard.table, monitors)
+    saved = Checkpoints(checkpoints, about) if checkpoints is not None else None
     begin = saved.restore(stack) if saved is not None else 0
-    on_device = [monitor.on(device) for monitor in monitors]
-    with torch.random.fork_rng():
+    here = on_device(monitors, device)
+    with torch.random.fork_rng(), matrix_precision(settings.precision):
         for epoch in range(begin, settings.max_epochs):
             if stack.record.finished:
                 break
             # Seeded anew each epoch, so that a training that goes on later draws the same.
             torch.manual_seed(derive_seed(trial.seed, "training", epoch, dist.get_rank()))
-            run_epoch([stack], on_device, epoch)
+            run_epoch([stack], here, epoch)
             if saved is not None:
                 saved.save(stack, epoch)
     return stack.results()[0]
@@ -129,6 +131,11 @@ class _ShardedStack(Stack):
         dist.broadcast(values, 0)
         return {m.name: values[i : i + 1] for i, m in enumerate(monitors)}
 
+    def results(self) -> list[TrialResult]:
+        """One result, whose net knows of no workers."""
+        _set_slots(self.learner, None)
+        return super().results()
+
 
 class _ShardedStep(Step):
     """A step on one worker's part of a batch, along the gradient of the whole batch."""
@@ -136,9 +143,7 @@ class _ShardedStep(Step):
     def __call__(self, batch: Batch) -> None:
         """Train on one batch."""
         assert isinstance(batch, ShardedBatch)
-        for module in self.learner.model.modules():  # type: ignore[attr-defined]
-            if isinstance(module, KeyedDropout):
-                module.slots = batch.slots
+        _set_slots(self.learner, batch.slots)
         super().__call__(batch)
 
     def _joined(self, gradients: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -146,6 +151,13 @@ class _ShardedStep(Step):
         dist.all_reduce(flat)
         parts = (flat / dist.get_world_size()).split([g.numel() for g in gradients])
         return tuple(part.view_as(g) for part, g in zip(parts, gradients, strict=True))
+
+
+def _set_slots(learner: Learner, slots: Tensor | None) -> None:
+    """Tell dropout where the instances that come stand in the whole batch."""
+    for module in learner.model.modules():  # type: ignore[attr-defined]
+        if isinstance(module, KeyedDropout):
+            module.slots = slots
 
 
 def _common_moments(X: Tensor, shard: Shard, bags: Bags) -> Moments:

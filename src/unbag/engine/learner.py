@@ -31,6 +31,10 @@ class Learner(Protocol):
     def n_models(self) -> int:
         """How many models there are."""
 
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """All that training changes, by name: parameters and buffers."""
+
     def logits(self, x: Tensor, *, shared: bool = False) -> Tensor:
         """Logits of shape (n_models, n_instances, n_outputs)."""
 
@@ -43,8 +47,8 @@ class Learner(Protocol):
     def keep(self, chosen: Tensor) -> None:
         """Drop all models but these."""
 
-    def export(self, values: list[Tensor], index: int) -> nn.Module:
-        """Model number `index` with these parameter values, on the CPU."""
+    def export(self, state: dict[str, Tensor], index: int) -> nn.Module:
+        """Model number `index` in this state, on the CPU."""
 
 
 class SingleLearner:
@@ -57,6 +61,12 @@ class SingleLearner:
         self.forward: Callable[[Tensor], Tensor] = torch.compile(model) if compile else model
         self.parameters: list[Tensor] = [p for p in model.parameters() if p.requires_grad]
         self.keys = [b for n, b in model.named_buffers() if n.endswith(KEY_SUFFIX)]
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """Trainable parameters and all buffers."""
+        named = {n: p.detach() for n, p in self.model.named_parameters() if p.requires_grad}
+        return named | dict(self.model.named_buffers())
 
     def logits(self, x: Tensor, *, shared: bool = False) -> Tensor:
         """Logits of the one model, with a trial axis of one."""
@@ -74,14 +84,9 @@ class SingleLearner:
     def keep(self, chosen: Tensor) -> None:
         """There is one model, and it stays."""
 
-    def export(self, values: list[Tensor], index: int) -> nn.Module:
-        """Copy of the model with these values."""
-        model = copy.deepcopy(self.model).cpu().eval()
-        trainable = [p for p in model.parameters() if p.requires_grad]
-        with torch.no_grad():
-            for parameter, value in zip(trainable, values, strict=True):
-                parameter.copy_(value)
-        return model
+    def export(self, state: dict[str, Tensor], index: int) -> nn.Module:
+        """Copy of the model in this state."""
+        return _copy_in_state(self.model, state)
 
 
 class StackedLearner:
@@ -99,6 +104,11 @@ class StackedLearner:
     def _list(self) -> None:
         self.parameters = list(self.named.values())
         self.keys = [b for n, b in self.buffers.items() if n.endswith(KEY_SUFFIX)]
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """Parameters and buffers, stacked; frozen parameters are among the buffers."""
+        return {n: p.detach() for n, p in self.named.items()} | self.buffers
 
     def keep(self, chosen: Tensor) -> None:
         """Drop all models but these."""
@@ -124,13 +134,20 @@ class StackedLearner:
         for key in self.keys:
             advance_key(key)
 
-    def export(self, values: list[Tensor], index: int) -> nn.Module:
-        """Copy of one model with its slice of these values."""
-        model = copy.deepcopy(self.template).cpu().eval()
-        state = {name: value[index] for name, value in zip(self.named, values, strict=True)}
-        state |= {name: buffer[index] for name, buffer in self.buffers.items()}
-        model.load_state_dict({name: tensor.cpu() for name, tensor in state.items()})
-        return model
+    def export(self, state: dict[str, Tensor], index: int) -> nn.Module:
+        """Copy of one model in its slice of this state."""
+        own = {name: values[index] for name, values in state.items()}
+        return _copy_in_state(self.template, own)
+
+
+@torch.no_grad()
+def _copy_in_state(model: nn.Module, state: dict[str, Tensor]) -> nn.Module:
+    model = copy.deepcopy(model).cpu().eval()
+    # By name, because a state dict repeats tied weights and leaves some buffers out.
+    own = dict(model.named_parameters()) | dict(model.named_buffers())
+    for name, value in state.items():
+        own[name].copy_(value)
+    return model
 
 
 def why_not_stackable(models: list[nn.Module], x: Tensor) -> str | None:

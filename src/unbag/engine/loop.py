@@ -15,12 +15,12 @@ from torch import Tensor, nn
 from unbag.bags import Bags
 from unbag.engine.batches import TrialData, as_inputs, as_tensor, trial_data
 from unbag.engine.learner import why_not_stackable
-from unbag.engine.monitor import Monitor, check_names
+from unbag.engine.monitor import Monitor, check_names, on_device
 from unbag.engine.progress import Tick, progress_bar
 from unbag.engine.settings import Precision, Settings
 from unbag.engine.stack import Stack, seeded_model
 from unbag.engine.trial import Trial, TrialResult
-from unbag.errors import StackingWarning
+from unbag.errors import BagDataError, StackingWarning
 from unbag.models import ModelBuilder, get_model
 from unbag.randomness import derive_seed
 
@@ -125,10 +125,23 @@ def prepare(
         trial_data(t, b, bags_per_batch=settings.batch_of(b), shuffle=settings.shuffle)
         for t, b in zip(trials, each, strict=True)
     ]
-    X, build = as_tensor(each[0].X, device), get_model(model)
+    X, build = _common_instances(each, device), get_model(model)
     groups = _groups(trials, data, _stackable(trials, build, each[0], X))
-    here = [monitor.on(device) for monitor in monitors]
+    here = on_device(monitors, device)
     return Plan(trials, data, X, build, settings, here, groups)
+
+
+def _common_instances(bags: Sequence[Bags], device: torch.device) -> Tensor:
+    """The one copy of the instances that all trials train on."""
+    X = as_tensor(bags[0].X, device)
+    others = {id(b.X): b.X for b in bags if b.X is not bags[0].X}
+    for other in (as_tensor(given, device) for given in others.values()):
+        if other.dtype != X.dtype or not torch.equal(other, X):
+            raise BagDataError(
+                "bags must share one X, but some of them hold other instances. Put the instances "
+                "of all of them into one array, or call `train` once for each."
+            )
+    return X
 
 
 def _run(stacks: list[Stack], monitors: Sequence[Monitor], max_epochs: int, tick: Tick) -> bool:

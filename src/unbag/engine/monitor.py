@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -15,6 +15,7 @@ from unbag.bags import BagBatch, Bags, Task
 from unbag.bags.tasks import risk_scale
 from unbag.engine.batches import as_inputs, as_tensor
 from unbag.engine.learner import Learner
+from unbag.errors import BagDataError
 from unbag.rules.debiased_square import pairwise_risk
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "held_out_risk",
     "labelled_error",
     "measure_all",
+    "on_device",
 ]
 
 Criterion = Literal["zero_one", "square"]
@@ -50,10 +52,6 @@ class Monitor:
     measure: Callable[[Tensor], Tensor]
     chunk: int = 5000
 
-    def on(self, device: torch.device) -> Monitor:
-        """Move the instances to a device."""
-        return Monitor(self.name, as_tensor(self.X, device), self.measure, self.chunk)
-
     def logits(self, learner: Learner) -> Tensor:
         """Logits of every trial on the instances: (n_trials, n, n_outputs)."""
         parts = [
@@ -63,9 +61,16 @@ class Monitor:
         return torch.cat(parts, dim=1).float()
 
 
+def on_device(monitors: Sequence[Monitor], device: torch.device) -> list[Monitor]:
+    """Move the instances to a device; monitors that share one `X` still share it there."""
+    different = {id(monitor.X): monitor.X for monitor in monitors}
+    moved = {key: as_tensor(X, device) for key, X in different.items()}
+    return [replace(monitor, X=moved[id(monitor.X)]) for monitor in monitors]
+
+
 @torch.no_grad()
 def measure_all(monitors: Sequence[Monitor], learner: Learner) -> dict[str, Tensor]:
-    """Value of every monitor; those that share their instances share the logits."""
+    """Value of every monitor; those that share one `X` share the logits."""
     logits: dict[int, Tensor] = {}
     values = {}
     for monitor in monitors:
@@ -90,6 +95,8 @@ def held_out_risk(
     Unbiased for the 0-1 error or the square loss when instances are i.i.d.
     """
     check_choice("criterion", criterion, get_args(Criterion))
+    if bags.n_bags < 2:
+        raise BagDataError(f"held_out_risk needs at least 2 bags, got {bags.n_bags}.")
     X = bags.X[torch.as_tensor(bags.rows) if isinstance(bags.X, Tensor) else bags.rows]
     size = bags.equal_size
     sizes: int | Tensor = torch.tensor(bags.sizes) if size is None else size
@@ -107,7 +114,13 @@ def held_out_risk(
 
 def labelled_error(X: Any, y: Any, *, name: str = "test_error") -> Monitor:
     """Share of wrong hard predictions on labelled instances, for experiments that have labels."""
-    labels = torch.as_tensor(np.asarray(y))
+    given = np.asarray(y)
+    if given.shape not in [(len(X),), (len(X), 1)]:
+        raise ValueError(
+            f"y must have one label an instance, {len(X)} in all, got an array of shape "
+            f"{given.shape}. With several classes, pass the number of each instance's class."
+        )
+    labels = torch.as_tensor(given.reshape(-1))
 
     def measure(logits: Tensor) -> Tensor:
         wanted = labels.to(logits.device)

@@ -1,4 +1,4 @@
-"""What a stack remembers: the history, and each trial's best weights."""
+"""What a stack remembers: the history, and each trial's best state."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["Record"]
 
 
 class Record:
-    """History of a stack; with a criterion, also the best epoch and weights of each trial.
+    """History of a stack; with a criterion, also the best epoch and state of each trial.
 
-    A trial whose patience has run out is frozen: its history ends and its best weights stay, though
+    A trial whose patience has run out is frozen: its history ends and its best state stays, though
     the stack trains on. So it gives what it gives alone.
 
     Parameters
@@ -29,6 +29,11 @@ class Record:
     """
 
     def __init__(self, learner: Learner, criterion: str | None, patience: int | None) -> None:
+        if patience is not None and criterion is None:
+            raise ValueError(
+                "patience needs a criterion: set it to the name of a monitor, such as "
+                "'held_out_risk', or set patience=None."
+            )
         self.learner, self.criterion, self.patience = learner, criterion, patience
         self.epochs: list[dict[str, Tensor]] = []
         self.interrupted = False
@@ -37,7 +42,7 @@ class Record:
         self.best_epoch = torch.zeros(learner.n_models, dtype=torch.long, device=device)
         self.last_epoch = torch.full_like(self.best_epoch, -1)
         self.running = torch.ones(learner.n_models, dtype=torch.bool, device=device)
-        self.weights = [p.detach().clone() for p in learner.parameters]
+        self.kept = {name: tensor.clone() for name, tensor in learner.state.items()}
 
     def add(self, values: dict[str, Tensor]) -> None:
         """Record one epoch."""
@@ -53,15 +58,15 @@ class Record:
     def _keep_best(self, values: Tensor) -> None:
         epoch = len(self.epochs) - 1
         better = self.running & (values < self.best)
-        if epoch == 0:
-            better = torch.ones_like(better)  # a first value that is NaN must not leave no weights
         self.best = torch.where(better, values, self.best)
+        if epoch == 0:
+            better = torch.ones_like(better)  # a first value that is NaN must not leave no state
         self.best_epoch[better] = epoch
-        for kept, current in zip(self.weights, self.learner.parameters, strict=True):
+        for name, current in self.learner.state.items():
             if self.learner.n_models > 1:
-                kept[better] = current.detach()[better]
+                self.kept[name][better] = current[better]
             elif better.item():
-                kept.copy_(current.detach())
+                self.kept[name] = current.clone()
         if self.patience is not None:
             self.running &= epoch - self.best_epoch < self.patience
 
@@ -70,7 +75,7 @@ class Record:
         self.epochs = [{name: v[chosen] for name, v in epoch.items()} for epoch in self.epochs]
         self.best, self.best_epoch = self.best[chosen], self.best_epoch[chosen]
         self.last_epoch, self.running = self.last_epoch[chosen], self.running[chosen]
-        self.weights = [kept[chosen] for kept in self.weights]
+        self.kept = {name: kept[chosen] for name, kept in self.kept.items()}
 
     @property
     def finished(self) -> bool:
@@ -84,13 +89,12 @@ class Record:
 
     def results(self, trials: Sequence[Trial], input_shape: tuple[int, ...]) -> list[TrialResult]:
         """One result a trial."""
-        weights = self.weights
-        if self.criterion is None or not self.epochs:
-            weights = [p.detach() for p in self.learner.parameters]
-        return [self._result(t, i, weights, input_shape) for i, t in enumerate(trials)]
+        last = self.criterion is None or not self.epochs
+        state = self.learner.state if last else self.kept
+        return [self._result(t, i, state, input_shape) for i, t in enumerate(trials)]
 
     def _result(
-        self, trial: Trial, index: int, weights: list[Tensor], input_shape: tuple[int, ...]
+        self, trial: Trial, index: int, state: dict[str, Tensor], input_shape: tuple[int, ...]
     ) -> TrialResult:
         n_epochs = int(self.last_epoch[index]) + 1
         names = self.epochs[0] if self.epochs else {"loss": None}
@@ -105,7 +109,7 @@ class Record:
         best = n_epochs - 1 if self.criterion is None else int(self.best_epoch[index])
         return TrialResult(
             trial,
-            self.learner.export(weights, index),
+            self.learner.export(state, index),
             history,
             best,
             self._stopped(index),

@@ -110,7 +110,10 @@ def _gather(X: Tensor, rows: Tensor) -> Tensor:
 
 
 class GraphedStep:
-    """A step captured once per batch shape as a CUDA graph and replayed without the host."""
+    """A step captured once per batch shape as a CUDA graph and replayed without the host.
+
+    Sizes that differ are read back to the host, which no capture allows: such batches run eagerly.
+    """
 
     def __init__(self, step: Step, *, warm_up: int = 3) -> None:
         self.step, self.warm_up = step, warm_up
@@ -124,6 +127,9 @@ class GraphedStep:
 
     def __call__(self, batch: Batch) -> None:
         """Replay the captured step; a batch of a new shape is run eagerly, then captured."""
+        if not isinstance(batch.sizes, int):
+            self.step(batch)
+            return
         if batch.key not in self.graphs:
             self._run_eagerly(batch)
             if self.eager_calls >= self.warm_up:

@@ -13,7 +13,7 @@ from unbag.bags import Bags, cut_batches
 from unbag.engine.adam import StackedAdam
 from unbag.engine.batches import Batch
 from unbag.engine.learner import Learner, SingleLearner, StackedLearner
-from unbag.engine.monitor import Monitor, measure_all
+from unbag.engine.monitor import Monitor, measure_all, on_device
 from unbag.engine.progress import progress_bar
 from unbag.engine.record import Record
 from unbag.engine.settings import INSTANCES_PER_BATCH, Settings
@@ -60,7 +60,7 @@ def train_stream(
     """
     settings = settings or Settings()
     stream = _Stream(trials, parts, groups, model, settings)
-    monitors = [monitor.on(torch.device("cpu")) for monitor in monitors]
+    monitors = on_device(monitors, torch.device("cpu"))
     with progress_bar("training", settings.max_epochs, show=settings.progress) as tick:
         for epoch in range(settings.max_epochs):
             stream.epoch(epoch)

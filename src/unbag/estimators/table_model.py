@@ -187,9 +187,11 @@ def stated_error(record: dict[str, Any]) -> str:
     '18.7 % (95 % interval 13.2 to ?)'
     """
     evaluation = record["evaluation"]
-    ends = (evaluation["metrics"]["error"][name] for name in ("value", "low", "high"))
+    error = evaluation["metrics"]["error"]
+    ends = (error[name] for name in ("value", "low", "high"))
     value, low, high = ("?" if end is None else f"{100 * end:.1f}" for end in ends)
-    return f"{value} % ({100 * evaluation['confidence']:g} % interval {low} to {high})"
+    text = f"{value} % ({100 * evaluation['confidence']:g} % interval {low} to {high})"
+    return f"{text}: {error['note']}" if error.get("note") else text
 
 
 def check_free(folder: Path, *, overwrite: bool) -> None:

@@ -140,7 +140,9 @@ def decision_intervals(
             continue
         law = paths[:, part], (second[:, :, part], third[:, part])
         low, high = _inverted(metric, value, *law, confidence=confidence)
-        found[name] = value, float(starts[name][0][0]), low, high
+        # Shares of errors that cannot be are moved before the law is inverted, the estimate is not.
+        nearest = float(np.clip(value, 0, 1))
+        found[name] = value, float(starts[name][0][0]), min(low, nearest), max(high, nearest)
     return found
 
 

@@ -34,6 +34,8 @@ class Estimate:
     1.0100 (0.9700 to 1.0300), outside 0 to 1
     >>> print(Estimate(0.99, 0.97, 1.03, 0.02))
     0.9900 (0.9700 to 1.0300), interval leaves 0 to 1
+    >>> print(Estimate(1.75, 1.0, 1.0, 0.1))
+    1.7500 (1.0000 to 1.0000), nothing within 0 to 1 fits these bags
     """
 
     value: float
@@ -55,6 +57,8 @@ class Estimate:
             return "not defined"
         words = {True: "outside", False: "interval leaves"}
         where = f"{self.lowest:g} to {self.highest:g}"
+        if self.outside and self.high - self.low < 1e-9:
+            return f"nothing within {where} fits these bags"
         if np.isinf(self.highest):
             words = {True: "below", False: "interval goes below"}
             where = f"{self.lowest:g}"

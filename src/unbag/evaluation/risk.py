@@ -56,6 +56,8 @@ class RiskEstimate:
     --------
     >>> print(RiskEstimate(0.031, 0.022, 0.043, 0.005, 120, 0.95))
     3.1 % (95 % interval 2.2 to 4.3, from 120 bags)
+    >>> print(RiskEstimate(1.7, 1.0, 1.0, 0.2, 120, 0.95))  # bags that are no random groups
+    170.0 %, and no risk fits the 120 bags
     """
 
     value: float
@@ -66,6 +68,8 @@ class RiskEstimate:
     confidence: float
 
     def __str__(self) -> str:
+        if self.high - self.low < 1e-9:
+            return f"{100 * self.value:.1f} %, and no risk fits the {self.n_bags} bags"
         value, low, high = (100 * number for number in (self.value, self.low, self.high))
         return (
             f"{value:.1f} % ({100 * self.confidence:g} % interval {low:.1f} to {high:.1f}, "

@@ -122,6 +122,9 @@ def optimal_weights(
     array([ 1. ,  2. , 47.2, 48.3])
     """
     spread, _ = square_cumulants(law, np.array(risk), sizes, noise)
+    # At the highest risk a single instance is always wrong, and its square does not vary at all: a
+    # risk that came out as high by chance must not leave all the weight to bags of one.
+    spread = np.maximum(spread, 0.1 * risk**2)
     return 1 / spread, 1 / (risk * law.variance / sizes + noise)
 
 

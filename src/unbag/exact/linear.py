@@ -29,7 +29,7 @@ class LinearMinimisers:
     value : float
         Value of the rule, recomputed from the predictions.
     weights, intercepts : array of shapes (minimisers, features) and (minimisers,)
-        On the scale of the features as given.
+        On the scale of the features as given. A constant feature has weight 0.
     predictions : array of shape (minimisers, instances)
     bound : float
         No linear threshold of the margin has a value below it.
@@ -75,8 +75,9 @@ def minimise_linear(
     node_limit : int, optional
         Branch-and-bound nodes for the solver: a limit that gives the same answer on any machine.
     margin : float
-        Every instance keeps this distance from zero: with features scaled to [-1, 1] and weights in
-        [-1, 1], :math:`|w \cdot x + b| \ge` margin. Strict inequalities need some margin.
+        Every instance keeps this distance from zero: with features shifted and scaled to fill
+        [-1, 1] and weights in [-1, 1], :math:`|w \cdot x + b| \ge` margin. Strict inequalities need
+        some margin.
     max_minimisers : int
         Tied labelings are found one after the other, by forbidding those already found. Up to this
         many are returned; which one comes first is the solver's choice.
@@ -101,10 +102,10 @@ def minimise_linear(
     columns = np.asarray(X, dtype=float)
     found = counted_bags(proportions, bags=bags, sizes=sizes, combine_to=combine_to)
     check_columns(columns, found)
-    scale = np.maximum(np.abs(columns).max(axis=0), 1e-300)
+    centre, scale = _centre_and_scale(columns)
     options: dict[str, float] = {"time_limit": time_limit, "mip_rel_gap": 0.0}
     options |= {} if node_limit is None else {"node_limit": node_limit}
-    program = Program(columns / scale, found, rule, margin, options)
+    program = Program((columns - centre) / scale, found, rule, margin, options)
     first = program.solve()
     solutions, complete = [first], first.optimal
     while complete and len(solutions) < max_minimisers and np.isfinite(first.value):
@@ -112,18 +113,27 @@ def minimise_linear(
         if another.labels is None:
             break
         solutions.append(another)
-    return _collect(solutions, scale, first)
+    return _collect(solutions, centre, scale)
 
 
-def _collect(solutions: list[Solution], scale: Array, first: Solution) -> LinearMinimisers:
+def _centre_and_scale(columns: Array) -> tuple[Array, Array]:
+    """Middle and half of each column's range; that of a constant is infinite, its weight thus 0."""
+    low, high = columns.min(axis=0) / 2, columns.max(axis=0) / 2
+    half = high - low
+    return low + high, np.where(half > np.finfo(float).tiny, half, np.inf)
+
+
+def _collect(solutions: list[Solution], centre: Array, scale: Array) -> LinearMinimisers:
+    first = solutions[0]
     if first.labels is None and not first.optimal:
         raise ConditionError("No linear threshold was found within the limits: raise `time_limit`.")
     if first.labels is None:
         raise ConditionError("Every linear threshold has infinite loss: all labelings are tied.")
+    weights = np.array([solution.weights for solution in solutions]) / scale
     return LinearMinimisers(
         first.value,
-        np.array([solution.weights / scale for solution in solutions]),
-        np.array([solution.intercept for solution in solutions]),
+        weights,
+        np.array([solution.intercept for solution in solutions]) - weights @ centre,
         np.array([solution.labels for solution in solutions]),
         min(first.bound, first.value),
         first.optimal,

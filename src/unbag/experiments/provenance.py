@@ -54,6 +54,8 @@ def _commit() -> str:
         return noted
     if (file := root / "COMMIT").is_file():
         return file.read_text().strip()
+    if not (root / ".git").exists() or Path(__file__).parents[2] != root / "src":
+        return "unknown"  # installed, perhaps inside somebody else's repository
     try:
         command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)

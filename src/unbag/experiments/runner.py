@@ -6,6 +6,7 @@ import gc
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from heapq import heapreplace
 from typing import Any
 
 import torch
@@ -60,7 +61,8 @@ class Runner:
     settings : mapping
         Further arguments of the engine's `Settings`.
     executor : Executor, optional
-        Where stacks are trained, all that are missing at once; None trains them here, in turn.
+        Where stacks are trained, as many as fit before the deadline at once; None trains them
+        here, in turn.
     """
 
     grids: list[Grid]
@@ -159,11 +161,11 @@ class Runner:
                 return mine, ""
         return [], reason
 
-    def _cut_to_time(self, stack: list[TrialSpec]) -> list[TrialSpec]:
-        """As much of a stack as can be finished before the deadline."""
+    def _cut_to_time(self, stack: list[TrialSpec], *, wait: float = 0.0) -> list[TrialSpec]:
+        """As much of a stack as can be finished before the deadline, begun after a wait."""
         if self.deadline is None:
             return stack
-        left = self.deadline - time.monotonic()
+        left = self.deadline - time.monotonic() - wait
         while stack and _MARGIN * self.costs.stack(stack) > left:
             stack = stack[: len(stack) // 2]
         return stack
@@ -184,15 +186,9 @@ class Runner:
         return self._save(stack, found, spent, share, provenance(self.device))
 
     def _run_elsewhere(self, missing: list[TrialSpec], tick: Tick) -> str:
-        """Train all that is missing by the executor and save it; why not, if nothing was to do."""
+        """Train what is missing by the executor and save it; why not, if nothing was to do."""
         assert self.executor is not None
-        stacks, reason = [], "out of time"
-        for stack in map(self._cut_to_time, self._stacks(missing)):
-            keys = self.store.claim(trial.key for trial in stack)
-            if stack and not keys:
-                reason = "waiting for other processes"
-            if mine := [trial for trial in stack if trial.key in keys]:
-                stacks.append(mine)
+        stacks, reason = self._claim_stacks(missing, self.executor.n_workers)
         shared = (self.data, self.device, dict(self.settings))
         left = dict(enumerate(stacks))
         try:
@@ -206,6 +202,22 @@ class Runner:
         finally:  # what was not saved is free for others
             self.store.release(trial.key for stack in left.values() for trial in stack)
         return "" if stacks else reason
+
+    def _claim_stacks(
+        self, missing: list[TrialSpec], n_workers: int
+    ) -> tuple[list[list[TrialSpec]], str]:
+        """Claim what so many workers can finish in time; and why not, if that is nothing."""
+        stacks, reason = [], "out of time"
+        busy = [0.0] * n_workers  # seconds of work each has, the least first
+        for stack in self._stacks(missing):
+            fitting = self._cut_to_time(stack, wait=busy[0])
+            keys = self.store.claim(trial.key for trial in fitting)
+            if fitting and not keys:
+                reason = "waiting for other processes"
+            if mine := [trial for trial in fitting if trial.key in keys]:
+                stacks.append(mine)
+                heapreplace(busy, busy[0] + _MARGIN * self.costs.stack(mine))
+        return stacks, reason
 
     def _save(
         self, stack: list[TrialSpec], found: Found, spent: float, share: _Share, origin: Origin

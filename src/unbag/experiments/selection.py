@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unbag.errors import StoreWarning
 from unbag.experiments.spec import TrialSpec
 from unbag.experiments.store import Row
 
@@ -48,12 +50,32 @@ class CellRows:
 
 
 def index_rows(rows: Iterable[Row]) -> dict[TrialSpec, CellRows]:
-    """Sort rows into cells."""
+    """Sort rows into cells; where a data set has changed, only rows of its latest state count."""
     cells: dict[TrialSpec, dict[tuple[Rate, int], Row]] = {}
-    for row in rows:
+    for row in _of_latest_data(list(rows)):
         cell = cells.setdefault(row.spec.cell, {})
         cell[row.spec.learning_rate, row.spec.seed] = row
     return {cell: CellRows(found) for cell, found in cells.items()}
+
+
+def _of_latest_data(rows: list[Row]) -> list[Row]:
+    """Rows of each data set as it was when a trial was last finished on it.
+
+    Not as most rows have it: trials are missing by the data at hand, and a complete run on
+    corrected data may have no more rows than the one before.
+    """
+    in_time = sorted(rows, key=lambda row: str(row.outcome.get("finished", "")))
+    latest = {row.spec.dataset: row.spec.data for row in in_time}
+    older = [row for row in rows if row.spec.data != latest[row.spec.dataset]]
+    if older:
+        names = ", ".join(sorted({row.spec.dataset for row in older}))
+        warnings.warn(
+            f"{len(older)} rows were left out: the data ({names}) changed after they were run. "
+            "`--resume` runs what is now missing.",
+            StoreWarning,
+            stacklevel=4,
+        )
+    return [row for row in rows if row.spec.data == latest[row.spec.dataset]]
 
 
 def shared_seeds(cell: CellRows) -> list[int]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import shutil
 import sqlite3
-import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,7 +16,15 @@ from typing import Any
 from unbag.errors import StoreError, StoreWarning
 from unbag.experiments.owners import Owner, is_alive
 from unbag.experiments.packing import Array, pack_arrays, unpack_arrays
-from unbag.experiments.recovery import count_torn_frames
+from unbag.experiments.recovery import (
+    COLUMNS,
+    DAMAGE,
+    Stored,
+    checksum,
+    count_torn_frames,
+    is_whole,
+    read_stored,
+)
 from unbag.experiments.spec import TrialSpec
 
 __all__ = ["STORE_NAME", "Row", "Store", "read_rows"]
@@ -32,9 +38,6 @@ CREATE TABLE IF NOT EXISTS rows (
 );
 CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL);
 """
-_COLUMNS = "key, spec, outcome, arrays, checksum"
-
-_Stored = tuple[str, str, str, bytes, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,13 +57,13 @@ class Row:
     outcome: dict[str, Any]
     arrays: dict[str, Array]
 
-    def _stored(self) -> _Stored:
+    def _stored(self) -> Stored:
         spec, outcome = self.spec.to_json(), json.dumps(self.outcome, sort_keys=True)
         arrays = pack_arrays(self.arrays)
-        return self.spec.key, spec, outcome, arrays, _checksum(spec, outcome, arrays)
+        return self.spec.key, spec, outcome, arrays, checksum(spec, outcome, arrays)
 
     @classmethod
-    def _read(cls, stored: _Stored) -> Row:
+    def _read(cls, stored: Stored) -> Row:
         _, spec, outcome, arrays, _ = stored
         return cls(TrialSpec.from_json(spec), json.loads(outcome), unpack_arrays(arrays))
 
@@ -95,10 +98,14 @@ class Store:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         torn = count_torn_frames(Path(f"{self.path}-wal"))
         self._database = _connect(self.path)
+        try:
+            self._recover(torn)
+        except DAMAGE as error:
+            self._database.close()
+            raise _cannot_open(self.path, error) from error
         self._owner = Owner(self.path)
         self._seen: dict[str, Row] = {}
         self._last = 0
-        self._recover(torn)
 
     def __enter__(self) -> Store:
         return self
@@ -127,7 +134,7 @@ class Store:
 
     def rows(self) -> list[Row]:
         """All finished trials, those of other processes included."""
-        query = f"SELECT id, {_COLUMNS} FROM rows WHERE id > ? ORDER BY id"
+        query = f"SELECT id, {COLUMNS} FROM rows WHERE id > ? ORDER BY id"
         for number, *stored in self._database.execute(query, (self._last,)):
             self._last = number
             self._seen[stored[0]] = Row._read(tuple(stored))
@@ -180,7 +187,7 @@ class Store:
             How many rows were new.
         """
         before = len(self.keys())
-        good, n_damaged = _read_copy(Path(other))
+        good, n_damaged = read_stored(Path(other))
         if commit is not None:
             good = [_with_commit(stored, commit) for stored in good]
         with self._transaction():
@@ -198,9 +205,9 @@ class Store:
     def _is_alive(self, owner: str) -> bool:
         return is_alive(self.path, owner)
 
-    def _insert(self, stored: list[_Stored]) -> None:
+    def _insert(self, stored: list[Stored]) -> None:
         self._database.executemany(
-            f"INSERT OR IGNORE INTO rows ({_COLUMNS}) VALUES (?, ?, ?, ?, ?)", stored
+            f"INSERT OR IGNORE INTO rows ({COLUMNS}) VALUES (?, ?, ?, ?, ?)", stored
         )
 
     @contextmanager
@@ -215,9 +222,14 @@ class Store:
 
     def _recover(self, n_torn: int) -> None:
         with self._transaction():
-            everything = self._database.execute(f"SELECT {_COLUMNS} FROM rows")
-            bad = [(stored[0],) for stored in everything if not _is_whole(stored)]
-            self._database.executemany("DELETE FROM rows WHERE key = ?", bad)
+            [(said,)] = self._database.execute("PRAGMA quick_check(1)")
+            if said != "ok":
+                raise sqlite3.DatabaseError(said.splitlines()[-1])
+            everything = self._database.execute(f"SELECT id, {COLUMNS} FROM rows")
+            bad = [(number,) for number, *stored in everything if not is_whole(tuple(stored))]
+            if bad:  # their keys may no longer be those that the index has
+                self._database.execute("REINDEX rows")
+            self._database.executemany("DELETE FROM rows WHERE id = ?", bad)
         if n_torn or bad:
             _warn(
                 f"{self.path} was cut off while being written: {n_torn} unfinished pages and "
@@ -228,7 +240,7 @@ class Store:
 
 def read_rows(path: Path | str) -> list[Row]:
     """Rows of a store as it lies there, which is not touched; damaged ones are left out."""
-    good, n_damaged = _read_copy(Path(path))
+    good, n_damaged = read_stored(Path(path))
     if n_damaged:
         _warn(f"{path}: {n_damaged} damaged rows were left out.")
     return [Row._read(stored) for stored in good]
@@ -237,61 +249,28 @@ def read_rows(path: Path | str) -> list[Row]:
 def _connect(path: Path) -> sqlite3.Connection:
     try:
         database = sqlite3.connect(path, isolation_level=None, timeout=60)
+        # Damaged text is read all the same; the row's checksum then tells.
+        database.text_factory = partial(str, encoding="utf-8", errors="replace")
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = FULL")  # a commit returns after fsync
         database.executescript(_TABLES)
-    except sqlite3.DatabaseError as error:
-        raise StoreError(
-            f"{path} cannot be opened as a store ({error}). Move it away, and take over what can "
-            "still be read with `unbag reproduce merge FILE`."
-        ) from error
+    except DAMAGE as error:
+        raise _cannot_open(path, error) from error
     return database
 
 
-def _read_copy(path: Path) -> tuple[list[_Stored], int]:
-    """Rows of a store that may be read-only, unclean or damaged: a copy is read, row by row."""
-    if not path.is_file():
-        raise StoreError(f"There is no store at {path}.")
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "rows.sqlite"
-        for ending in ("", "-wal"):
-            if (part := Path(f"{path}{ending}")).is_file():
-                shutil.copyfile(part, f"{copy}{ending}")
-        database = sqlite3.connect(copy)
-        try:
-            (last,) = database.execute("SELECT max(id) FROM rows").fetchone()
-            read = [_read_row(database, number) for number in range(1, (last or 0) + 1)]
-        except sqlite3.DatabaseError as error:
-            raise StoreError(f"{path} cannot be read as a store: {error}.") from error
-        finally:
-            database.close()
-    found = [stored for stored in read if stored is not None]
-    good = [stored for stored in found if _is_whole(stored)]
-    return good, len(found) - len(good)
+def _cannot_open(path: Path, error: Exception) -> StoreError:
+    return StoreError(
+        f"{path} cannot be opened as a store ({error}). Move it away, and take over what can "
+        "still be read with `unbag reproduce merge FILE`."
+    )
 
 
-def _read_row(database: sqlite3.Connection, number: int) -> Any:
-    try:
-        query = f"SELECT {_COLUMNS} FROM rows WHERE id = ?"
-        return database.execute(query, (number,)).fetchone()
-    except sqlite3.DatabaseError:
-        return ("", "", "", b"", "unreadable")
-
-
-def _with_commit(stored: _Stored, commit: str) -> _Stored:
+def _with_commit(stored: Stored, commit: str) -> Stored:
     row = Row._read(stored)
     if row.outcome.get("commit", "unknown") != "unknown":
         return stored
     return Row(row.spec, row.outcome | {"commit": commit}, row.arrays)._stored()
-
-
-def _checksum(spec: str, outcome: str, arrays: bytes) -> str:
-    return hashlib.sha256(b"\0".join([spec.encode(), outcome.encode(), arrays])).hexdigest()[:32]
-
-
-def _is_whole(stored: _Stored) -> bool:
-    _, spec, outcome, arrays, checksum = stored
-    return checksum == _checksum(spec, outcome, arrays)
 
 
 def _warn(message: str) -> None:

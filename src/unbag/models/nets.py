@@ -28,8 +28,8 @@ Moments = tuple[int, Tensor, Tensor]
 
 
 def moments_of(chunk: Tensor) -> Moments:
-    """Moments of some instances."""
-    variance, mean = torch.var_mean(chunk.flatten(1).cpu(), dim=0, correction=0)
+    """Moments of some instances, in double precision: squares of large features overflow single."""
+    variance, mean = torch.var_mean(chunk.flatten(1).cpu().double(), dim=0, correction=0)
     return len(chunk), mean, variance * len(chunk)
 
 
@@ -40,7 +40,7 @@ def join_moments(parts: Iterable[Moments]) -> Moments:
     --------
     >>> parts = [moments_of(torch.tensor(p)) for p in ([[1.0], [3.0]], [[5.0]])]
     >>> join_moments(parts)
-    (3, tensor([3.]), tensor([8.]))
+    (3, tensor([3.], dtype=torch.float64), tensor([8.], dtype=torch.float64))
     """
     first, *others = parts
     count, mean, spread = first
@@ -79,8 +79,9 @@ class Standardize(nn.Module):
         """Take mean and deviation from moments; a constant feature keeps scale 1."""
         count, mean, spread = moments
         deviation = (spread / count).sqrt()
+        least = 1e-6 * mean.abs() + torch.finfo(self.scale.dtype).tiny
         self.mean.copy_(mean)
-        self.scale.copy_(torch.where(deviation > 1e-6 * mean.abs(), deviation, 1.0))
+        self.scale.copy_(torch.where(deviation > least, deviation, 1.0))
 
     def forward(self, x: Tensor) -> Tensor:
         """Standardise a batch."""

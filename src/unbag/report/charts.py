@@ -122,17 +122,22 @@ def line_chart(
 
 
 def interval_chart(
-    names: Sequence[str], values: Sequence[tuple[float, float, float]], *, x_label: str, title: str
+    names: Sequence[str],
+    values: Sequence[tuple[float | None, float | None, float | None]],
+    *,
+    x_label: str,
+    title: str,
 ) -> str:
-    """One row a name: its estimate between the ends of its interval."""
-    highest = max(high for *_, high in values)
+    """One row a name: its estimate between the ends of its interval, where both are defined."""
+    highest = max((high for *_, high in values if high), default=1.0)
     frame = _Frame((0, highest), (len(names) - 0.5, -0.5))
     parts = []
     for row, (name, (value, low, high)) in enumerate(zip(names, values, strict=True)):
         y = frame.py(row)
-        ends = f'x1="{frame.px(max(low, 0))}" x2="{frame.px(high)}" y1="{y}" y2="{y}"'
-        parts.append(f'<line class="span" {ends}/>')
-        parts.append(f'<circle class="dot" cx="{frame.px(max(value, 0))}" cy="{y}" r="4.5"/>')
+        if value is not None and low is not None and high is not None:
+            ends = f'x1="{frame.px(max(low, 0))}" x2="{frame.px(high)}" y1="{y}" y2="{y}"'
+            parts.append(f'<line class="span" {ends}/>')
+            parts.append(f'<circle class="dot" cx="{frame.px(max(value, 0))}" cy="{y}" r="4.5"/>')
         parts.append(f'<text class="name" x="{LEFT}" y="{y - 9}">{escape(name)}</text>')
     for tick in ticks(*frame.x):
         place = f'x="{frame.px(tick)}" y="{HEIGHT - BOTTOM + 16}"'

@@ -76,17 +76,42 @@ class CountLikelihood(Rule):
         return -self._log_probability(outputs, counts.round(), batch)
 
     def _log_probability(self, outputs: Tensor, counts: Tensor, batch: BagBatch) -> Tensor:
-        sizes = batch.bag_sizes.double()
-        inside = (counts > 0) & (counts < sizes)
-        # The two extreme counts have a closed form and no finite tilt.
-        extreme = torch.where(
-            counts <= 0, -batch.sum(softplus(outputs)), -batch.sum(softplus(-outputs))
-        )
-        safe = torch.where(inside, counts, sizes / 2)
-        exact = batch.largest_size <= self.exact_up_to
-        tilt = tilt_to_mean(outputs.detach(), safe, batch, n_steps=6 if exact else 16)
-        law = _exact_log_mass if exact else _gaussian_log_mass
-        return torch.where(inside, law(outputs, safe, tilt, batch), extreme)
+        if batch.largest_size <= self.exact_up_to:
+            return _log_probability(outputs, counts, batch, exact=True)
+        # Bags of one size are of one kind: nothing need be read from the device to know it.
+        if isinstance(batch.sizes, int) and batch.sizes > self.exact_up_to:
+            return _log_probability(outputs, counts, batch, exact=False)
+        sizes = torch.as_tensor(batch.sizes, device=outputs.device).expand(batch.n_bags)
+        small = sizes <= self.exact_up_to
+        if not small.any():
+            return _log_probability(outputs, counts, batch, exact=False)
+        return _by_size(outputs, counts, batch, sizes, small)
+
+
+def _by_size(
+    outputs: Tensor, counts: Tensor, batch: BagBatch, sizes: Tensor, small: Tensor
+) -> Tensor:
+    """Log probabilities of bags of both kinds, each by its own law."""
+    parts = []
+    for exact, kind in ((True, small), (False, ~small)):
+        rows = outputs[..., kind[batch.bag_of_instance], :]
+        bags = BagBatch(batch.targets[..., kind, :], sizes[kind], task="multilabel")
+        parts.append(_log_probability(rows, counts[..., kind, :], bags, exact=exact))
+    order = torch.cat([small.nonzero(), (~small).nonzero()]).flatten()
+    return torch.cat(parts, dim=-2).index_select(-2, order.argsort())
+
+
+def _log_probability(outputs: Tensor, counts: Tensor, batch: BagBatch, *, exact: bool) -> Tensor:
+    sizes = batch.bag_sizes.double()
+    inside = (counts > 0) & (counts < sizes)
+    # The two extreme counts have a closed form and no finite tilt.
+    extreme = torch.where(
+        counts <= 0, -batch.sum(softplus(outputs)), -batch.sum(softplus(-outputs))
+    )
+    safe = torch.where(inside, counts, sizes / 2)
+    tilt = tilt_to_mean(outputs.detach(), safe, batch, n_steps=6 if exact else 16)
+    law = _exact_log_mass if exact else _gaussian_log_mass
+    return torch.where(inside, law(outputs, safe, tilt, batch), extreme)
 
 
 def own_logits(logits: Tensor, batch: BagBatch) -> Tensor:

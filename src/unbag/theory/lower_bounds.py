@@ -128,7 +128,9 @@ def coordinate_information(bag_size: int, margin: float) -> float:
     require(0 <= margin <= 0.5, f"`margin` must lie in [0, 1/2], got {margin!r}.")
     weights = binom.pmf(np.arange(bag_size + 1), bag_size, 0.5)
     channel = count_channel(bag_size, margin)
-    ratio = np.divide(channel, weights, out=np.ones_like(channel), where=channel > 0)
+    # Counts too rare for a normal number would add less than 1e-300, and overflow the ratio.
+    told = (channel > 0) & (weights >= np.finfo(float).tiny)
+    ratio = np.divide(channel, weights, out=np.ones_like(channel), where=told)
     return max(0.0, float(weights @ np.sum(channel * np.log(ratio), axis=1)))
 
 
@@ -204,8 +206,14 @@ def fano_sample_size(
     """
     require_whole("dimension", dimension)
     require_probability("share", share)
+    information = coordinate_information(bag_size, margin)
+    require(
+        information > 0,
+        f"`margin` must be above 0 for labels to tell anything: no number of bags is enough at "
+        f"{margin!r}.",
+    )
     room = ((1 - share) * dimension - 1) * math.log(2)
-    return max(0.0, room / coordinate_information(bag_size, margin))
+    return max(0.0, room / information)
 
 
 def coordinate_shape(

@@ -20,15 +20,17 @@ __all__ = [
 def pairwise_relative_error(error: float, n_bags: int, *, bag_size: int) -> float:
     r"""Standard error of the pairwise estimate over the error itself, for E f = p.
 
-    .. math:: \frac{\mathrm{sd}(\hat R)}{R} = \sqrt{\frac{2}{n-1} \cdot \Bigl(1 - \frac1{nk}\Bigr)^2
-              + \frac{1 - 3R}{n k R}} \approx \sqrt{2/n}
+    .. math:: \frac{\mathrm{sd}(\hat R)}{R} = \sqrt{\frac{1 - R}{n k R}
+              + \frac{2c}{n} \Bigl(1 + \frac{c}{n - 1}\Bigr)} \approx \sqrt{2/n},
+              \qquad c = 1 - \frac1k
 
     Notes
     -----
-    The wrong instances of a bag add up to a sum of k signs with variance kR and fourth cumulant
-    kR(1 - 3R). So the rule of thumb ``sqrt(2/n)`` is right for bags with a few wrong instances,
-    kR above 1 or so; with less than one it is ``sqrt(1 / (n k R))``, as if the labels were known.
-    Terms of order 1/n**2 under the root are left out.
+    The first term is that of nk labels, the second the price of not seeing them: the wrong
+    instances of a bag add up to a sum of k signs with variance kR and fourth cumulant kR(1 - 3R),
+    and products of distinct bags are uncorrelated with squares. So the rule of thumb ``sqrt(2/n)``
+    is right for bags with a few wrong instances, kR above 1 or so; with less than one it is
+    ``sqrt(1 / (n k R))``, as if the labels were known.
 
     Examples
     --------
@@ -37,10 +39,12 @@ def pairwise_relative_error(error: float, n_bags: int, *, bag_size: int) -> floa
     >>> round((2 / 600) ** 0.5, 4)
     0.0577
     """
-    require_probability("error", error)
+    require(0 < error <= 1, f"`error` must lie in (0, 1], got {error!r}.")
     require_whole("n_bags", n_bags, least=2)
-    gaussian = 2 / (n_bags - 1) * (1 - 1 / (n_bags * bag_size)) ** 2
-    return math.sqrt(gaussian + (1 - 3 * error) / (n_bags * bag_size * error))
+    require_whole("bag_size", bag_size)
+    hidden = 1 - 1 / bag_size
+    labelled = (1 - error) / (n_bags * bag_size * error)
+    return math.sqrt(labelled + 2 * hidden / n_bags * (1 + hidden / (n_bags - 1)))
 
 
 def labelled_relative_error(error: float, n_labels: int) -> float:

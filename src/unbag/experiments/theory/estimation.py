@@ -169,7 +169,7 @@ def precision(grid: Grid, progress: Progress) -> Outcome:
             "Its exact formula holds for every bag size",
             "new",
             f"largest deviation: {off:.1f} standard errors",
-            "sqrt(2/(n-1) + (1-3R)/(nkR))",
+            "sqrt((1-R)/(nkR) + (2c/n)(1 + c/(n-1))), c = 1 - 1/k",
             off < 4,
         ),
         Claim(
