@@ -11,9 +11,10 @@ from unbag import (
     evaluate,
     make_bags,
 )
-from unbag.engine import Settings, held_out_risk
-from unbag.estimators.table_options import FitOptions
+from unbag.engine import Settings, Trial, held_out_risk
+from unbag.estimators.table_options import NETS, FitOptions
 from unbag.evaluation import bag_scorer, estimate_risk
+from unbag.evaluation.search import search_trials
 from unbag.tables import Roles
 
 X = np.random.default_rng(0).normal(size=(400, 2)).astype("float32")
@@ -81,6 +82,34 @@ def test_names_of_columns(name):
 def test_names_of_models():
     with pytest.raises(ValueError, match="models must be a tuple of names, got 'ridge'"):
         FitOptions(models="ridge")
+    with pytest.raises(ValueError, match=r"models must be 'nets', 'ridge', .* got 'foo'"):
+        FitOptions(models=("ridge", "foo"))
+    assert FitOptions(models=("nets", "easy_log", "ridge")).models == (*NETS, "ridge")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"models": ()},
+        {"models": ("eprm",)},
+        {"epochs": 0},
+        {"learning_rate": 0.0},
+        {"learning_rate": np.nan},
+        {"held_out": 0.7},
+        {"held_out": 20},
+        {"rows_per_part": 0},
+    ],
+)
+def test_options_of_a_fit(options):
+    with pytest.raises(ValueError, match=f"{next(iter(options))} must"):
+        FitOptions(**options)
+
+
+def test_a_search_among_none():
+    with pytest.raises(ValueError, match="trials must hold at least one"):
+        search_trials([], BAGS)
+    with pytest.raises(ValueError, match="models must hold at least one"):
+        search_trials([Trial()], BAGS, models=[])
 
 
 @pytest.mark.parametrize(

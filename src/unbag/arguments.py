@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
-__all__ = ["check_choice", "check_names", "check_share", "check_whole"]
+__all__ = ["check_choice", "check_names", "check_share", "check_some", "check_whole"]
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
@@ -37,6 +37,12 @@ def check_share(name: str, value: float) -> None:
     """Refuse what does not lie between 0 and 1; percentages are a common mistake."""
     if not 0 < value < 1:
         raise ValueError(f"{name} must lie between 0 and 1, got {value!r}.")
+
+
+def check_some(name: str, value: Sequence[Any]) -> None:
+    """Refuse an empty sequence."""
+    if not len(value):
+        raise ValueError(f"{name} must hold at least one, got {value!r}.")
 
 
 def check_names(name: str, value: Any) -> None:

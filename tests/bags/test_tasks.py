@@ -4,9 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from unbag.bags import BagBatch
 from unbag.bags.tasks import find_task
 from unbag.errors import BagDataError, BagDataWarning
 
@@ -72,3 +74,11 @@ def test_a_task_that_cannot_be_is_refused(rng):
         task_of(shares(rng), task="binary")
     with pytest.raises(BagDataError, match=r"one column.* got 'multilabel'"):
         task_of(shares(rng)[:, 0], task="multilabel")
+
+
+def test_a_batch_of_classes_needs_to_be_told():
+    batch = BagBatch(torch.full((20, 3), 1 / 3), 5)
+    with pytest.raises(ValueError, match='several classes need task="multiclass"'):
+        batch.outputs(torch.zeros(100, 3))
+    with pytest.raises(ValueError, match=r"(?s)^(?!.*multiclass)"):
+        BagBatch(torch.full((20,), 0.5), 5).outputs(torch.zeros(99))

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from calling import good
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -54,3 +55,24 @@ def test_a_column_that_numbers_rows_is_left_out_with_a_word_and_kept_on_request(
         assert result.exit_code == 0, result.output
         assert ("row looks like an id and is left out" in result.stderr) == (not more)
         assert json.loads(result.stdout)["data"]["features"] == n_features
+
+
+def test_what_stands_in_square_brackets_is_shown(tmp_path, rng):
+    g = np.repeat(np.arange(40), 10)
+    labels = rng.integers(3, size=400)
+    columns = {"g": g, "age [y]": rng.normal(size=400), "[/x]member": rng.normal(size=400)}
+    for label in range(3):
+        shares = (labels == label).reshape(40, 10).mean(axis=1)
+        columns[f"[c]{label}"] = shares[g]
+    pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
+    table, model = tmp_path / "rows.parquet", tmp_path / "n[a]"
+    targets = [word for label in range(3) for word in ("--proportion", f"[c]{label}")]
+    checked = good("check", table, "--bag", "g", *targets).output
+    fitted = good("fit", table, "--bag", "g", *targets, "--model", "ridge", "-o", model).output
+    evaluated = good("evaluate", model, table).output
+    predicted = good("predict", model, table, "-o", tmp_path / "s[b].csv").output
+    for output in (checked, fitted):
+        assert all(name in output for name in ("age [y]", "[/x]member", "proportion of [c]0"))
+    assert all("recall[[c]0]" in output for output in (fitted, evaluated))
+    assert "n[a]" in fitted.replace("\n", "")
+    assert "s[b].csv" in predicted.replace("\n", "")

@@ -55,3 +55,13 @@ def test_sums_that_are_almost_one_warn(classes, tmp_path):
     result = good("fit", tmp_path / "t.csv", *FIT_CLASSES, "-o", tmp_path / "model")
     [line] = [line for line in result.stderr.splitlines() if line.startswith("warning: ")]
     assert "almost to one" in line and ".py" not in line
+
+
+def test_the_order_of_columns_named_again_does_not_matter(classes, tmp_path):
+    good("fit", classes / "t.csv", *FIT_CLASSES, "-o", tmp_path / "model")
+    turned = [word for i in (2, 0, 1) for word in ("--proportion", f"p{i}")]
+    answers = [
+        json.loads(good("evaluate", tmp_path / "model", classes / "t.csv", *again, "--json").stdout)
+        for again in ([], turned)
+    ]
+    assert answers[0] == answers[1]

@@ -63,6 +63,8 @@ def test_the_table_of_the_readme_is_that_of_the_rows():
         assert rounded_like(mean, row["best"]), where
         assert rounded_like(spread, row["best_se"]), where
         assert rounded_like(paper, published[model, size]), where
+        if row["n_seeds"] != "10":
+            assert f"10 seeds, of {row['n_seeds']} for the {mean}" in text_of("README.md"), where
 
 
 @pytest.mark.parametrize("page", ["docs/evaluation.md", "docs/measured.md"])

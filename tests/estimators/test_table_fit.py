@@ -34,6 +34,12 @@ def test_frames_of_every_kind_give_one_model(rng):
     assert ((scores[0] > 0.5) == labels).mean() > 0.9
 
 
+def test_a_table_without_rows_is_refused(rng):
+    table, _ = make_table(rng, n_bags=60)
+    with pytest.raises(TableError, match="no rows"):
+        learn_table(table, ROLES, options=RIDGE).predict(table.slice(0, 0))
+
+
 def test_the_interval_of_the_error_holds_the_true_error(rng):
     table, labels = make_table(rng, n_bags=300)
     model = learn_table(table, ROLES, options=FitOptions(models=("ridge", "easy_log"), epochs=10))

@@ -7,9 +7,9 @@ from scipy import stats
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from unbag.bags import Bags, BagTarget, make_bags
-from unbag.errors import BagDataError
-from unbag.evaluation import check_bags, check_made_bags
-from unbag.evaluation.checks import CHECKS
+from unbag.errors import BagDataError, BagDataWarning
+from unbag.evaluation import BagReport, check_bags, check_made_bags
+from unbag.evaluation.checks import CHECKS, Finding
 
 
 def random_bags(rng, *, n_bags=60, bag_size=15, prior=0.3, unequal=False):
@@ -271,3 +271,17 @@ def test_numbers_that_vary_within_bags_or_are_categories_are_not_asked_about(rng
     assert np.isnan(report["one_value"].p_value) and report["homogeneity"].raised
     single = Bags.from_arrays(rng.normal(size=(30, 2)), bags=np.arange(30), y=np.arange(30) % 2)
     assert np.isnan(check_made_bags(single)["one_value"].p_value)
+
+
+def test_a_feature_named_like_markup_is_shown():
+    finding = Finding("homogeneity", 0.0, 1.0, "by [/x]member (age [y])", True, "upper", "")
+    text = str(BagReport([finding], n_bags=9, level=0.05))
+    assert "by [/x]member (age [y])" in text
+
+
+def test_no_rounding_is_spoken_of_where_no_step_fits(rng):
+    X, _, offsets, _ = random_bags(rng)
+    with pytest.warns(BagDataWarning, match="no whole count"):
+        bags = Bags.from_arrays(X, offsets=offsets, proportions=rng.random(60))
+    finding = check_made_bags(bags)["rounding"]
+    assert finding.raised and finding.detail == "proportions are no counts"

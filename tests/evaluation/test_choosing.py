@@ -13,7 +13,13 @@ from unbag import BagKFold, BagRidgeClassifier, BagTarget, compare_models, evalu
 from unbag.bags import Bags
 from unbag.engine import Settings, Trial
 from unbag.errors import BagDataError
-from unbag.evaluation import bag_scorer, cross_fit_risk, estimate_risk, search_trials
+from unbag.evaluation import (
+    bag_scorer,
+    cross_fit_risk,
+    cross_fit_scores,
+    estimate_risk,
+    search_trials,
+)
 from unbag.evaluation.search import halving_budgets
 from unbag.evaluation.selection import LOSSES
 from unbag.rules import get_rule
@@ -71,6 +77,19 @@ def test_cross_fitted_risk_covers_the_error_of_new_instances(data, rng):
     assert abs(found.value - truth) < 4 * found.standard_error
     with pytest.raises(BagDataError, match="needs the bags"):
         cross_fit_risk(BagRidgeClassifier(), X, np.asarray(y))
+
+
+def test_a_bag_has_no_part_in_its_own_scores(data):
+    X, labels, y = data
+    scores = cross_fit_scores(BagRidgeClassifier(), X, y)
+    assert scores.shape == (len(X), 2) and ((scores[:, 1] > 0.5) == labels).mean() > 0.8
+    own = y.bags == y.bags[0]
+    altered = np.where(own, 1 - np.asarray(y), np.asarray(y))
+    others = cross_fit_scores(BagRidgeClassifier(), X, altered, bags=y.bags)
+    np.testing.assert_array_equal(scores[own], others[own])
+    assert not np.allclose(scores[~own], others[~own])
+    with pytest.raises(BagDataError, match="needs the bags"):
+        cross_fit_scores(BagRidgeClassifier(), X, np.asarray(y))
 
 
 def test_models_that_differ_in_their_mean_do_not_pass_for_errors(rng):

@@ -95,3 +95,9 @@ def test_bad_privacy_parameters_are_named():
         privacy_noise("uniform", 10, epsilon=1.0)
     with pytest.raises(ValueError, match="epsilon"):
         privacy_noise("laplace", 10, epsilon=0.0)
+
+
+def test_a_model_is_no_better_than_itself(rng):
+    labels, first, _ = two_classifiers(rng, 600, gap=0.05)
+    bags = make_bags(np.zeros((600, 1)), labels, bag_size=10, seed=0)
+    assert str(compare_scores(first, first, bags)) == "A and B do not differ (60 bags)"

@@ -1,10 +1,13 @@
 """`unbag reproduce`, from small files in the real format to a table."""
 
+import numpy as np
 import pytest
+from handmade import rows_of
 from small_files import write_mnist
 from typer.testing import CliRunner
 
 from unbag.cli import reproductions as app
+from unbag.experiments.grid import load_grids
 from unbag.experiments.store import Store
 
 PART = ["--rows", "linear", "--ks", "10", "--rules", "pairwise,pm.sq", "--epochs", "2"]
@@ -76,6 +79,18 @@ def test_rows_from_elsewhere_are_merged_and_rendered(call, tmp_path):
     rendered = call("render", *PART)
     assert rendered.exit_code == 0
     assert "| 10 | Linear |" in rendered.stdout
+
+
+def test_pages_of_all_rows_go_to_tables_beside_the_store(call, tmp_path):
+    [grid] = load_grids("mnist")
+    cell = next(grid.cells())
+    with Store(tmp_path / "rows.sqlite") as store:
+        store.add(rows_of(cell, {(rate, 0): np.full(3, 0.1) for rate in cell.learning_rates}))
+    before = {path.name for path in tmp_path.iterdir()}
+    rendered = call("render")
+    assert rendered.exit_code == 0, rendered.output
+    assert {path.name for path in tmp_path.iterdir()} - before == {"tables"}
+    assert (tmp_path / "tables" / "mnist.md").is_file()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Columns become numbers as users expect, and the way back is plain JSON."""
 
 import json
+from datetime import date
 
 import numpy as np
 import pyarrow as pa
@@ -276,3 +277,21 @@ def test_a_value_too_large_for_its_square_is_named_when_scanned_and_when_encoded
     for work in (TableEncoder.fit, encoder.encode):
         with pytest.raises(TableError, match="row 3, column 'n': the value is 1e"):
             work(table)
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        (["3", "Köln"], "row 2, column 'x': 'Köln' is none"),
+        ([True, False], "it is a boolean"),
+        ([date(2024, 1, 1), date(2024, 2, 1)], "it is a date"),
+    ],
+)
+def test_what_is_declared_a_number_is_one(values, says):
+    with pytest.raises(TableError, match=f"Column 'x' is declared a number, but .*{says}"):
+        TableEncoder.fit(pa.table({"x": values, "y": [1, 2]}), numbers=["x"])
+
+
+@pytest.mark.parametrize("values", [[None, None], [3, 3], [None, 3], ["3", "4"]])
+def test_a_declared_number_may_be_missing_or_constant_or_written_as_text(values):
+    TableEncoder.fit(pa.table({"x": values}), numbers=["x"])

@@ -179,6 +179,15 @@ def test_another_separator_is_named(tmp_path, mark):
         scan_table(tmp_path / "t.csv", Roles("g", ("rate",)))
 
 
-def test_a_column_has_one_meaning():
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"keys": ("rate",)},
+        {"categories": ("zip",), "numbers": ("zip",)},
+        {"ignored": ("zip",), "numbers": ("zip",)},
+        {"categories": ("g",)},
+    ],
+)
+def test_a_column_has_one_meaning(named):
     with pytest.raises(TableError, match="two meanings"):
-        Roles("g", ("rate",), keys=("rate",))
+        Roles("g", ("rate",), **named)

@@ -115,11 +115,13 @@ class BagBatch:
         outputs = logits.unsqueeze(-1) if self.task == "binary" else logits
         wanted = (self.n_instances, self.targets.shape[-1])
         if outputs.shape[-2:] != wanted:
+            stacked = self.task == "binary" and self.proportions.ndim > 1
+            several = ' Proportions of several classes need task="multiclass".' if stacked else ""
             shape = ", ".join(["...", *map(str, wanted[: 1 if self.task == "binary" else 2])])
             raise ValueError(
                 f"logits must have shape ({shape}) for a {self.task} task with {self.n_bags} bags "
                 f"of {self.n_instances} instances in all, got {tuple(logits.shape)}. "
-                "Pass one logit per instance, the instances of the first bag first."
+                "Pass one logit per instance, the instances of the first bag first." + several
             )
         return outputs
 

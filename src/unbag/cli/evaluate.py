@@ -35,8 +35,8 @@ def evaluate(
     """Estimate error, AUC, calibration and more from bags, each with an interval.
 
     The bags must be others than those the model was fitted on; it warns of those that are not.
-    Columns of bags are those named to `unbag fit`, unless named again; `--size ""` and
-    `--noise ""` say that there is none.
+    Columns of bags are those named to `unbag fit`, unless named again (other names in the order
+    of the fit); `--size ""` and `--noise ""` say that there is none.
 
     Examples:
 
@@ -77,11 +77,16 @@ def roles_again(
         )
     return Roles(
         bag or roles.bag,
-        tuple(proportion or ()) if named else roles.proportions,
-        tuple(count or ()) if named else roles.counts,
+        _in_order(proportion or [], roles.targets) if named else roles.proportions,
+        _in_order(count or [], roles.targets) if named else roles.counts,
         _again(size, roles.size),
         _again(noise, roles.noise),
     )
+
+
+def _in_order(names: list[str], before: tuple[str, ...]) -> tuple[str, ...]:
+    """The same names stand for the same outputs; others, for those in their place."""
+    return before if sorted(names) == sorted(before) else tuple(names)
 
 
 def _again(name: str | None, before: str | None) -> str | None:

@@ -12,10 +12,9 @@ from unbag.cli import options as opt
 from unbag.cli.showing import show_candidates, show_checks, show_data, show_metrics
 from unbag.estimators.table_fit import fit_table
 from unbag.estimators.table_model import check_free, stated_error
-from unbag.estimators.table_options import BOOSTED, BOOSTING, NETS, RIDGE, FitOptions
+from unbag.estimators.table_options import BOOSTING, HELD_OUT, FitOptions, default_models
 from unbag.estimators.table_record import data_record, fit_record
 from unbag.report import render_report
-from unbag.rules import RULES
 from unbag.tables import Roles, scan_table
 
 __all__ = ["fit"]
@@ -46,9 +45,12 @@ def fit(
         int | None,
         typer.Option(min=1, help="Most epochs of a net; by default 1 to 100, fewer for more rows."),
     ] = None,
-    learning_rate: Annotated[float, typer.Option(min=1e-9, help="Of the nets.")] = 3e-3,
+    learning_rate: Annotated[float, typer.Option(help="Of the nets.")] = 3e-3,
     held_out: Annotated[
-        float, typer.Option(min=0.05, max=0.4, help="Share of bags that choose, and that judge.")
+        float,
+        typer.Option(
+            min=HELD_OUT[0], max=HELD_OUT[1], help="Share of bags that choose, and that judge."
+        ),
     ] = 0.2,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     memory: Annotated[
@@ -75,8 +77,8 @@ def fit(
       unbag fit people.csv --bags-table precincts.csv --bag precinct --proportion share -o model/
     """
     roles = opt.roles_of(bag, proportion, count, size, noise, key, ignore, category, number, task)
-    options = FitOptions(
-        models=checked_models(model),
+    options = options_of(
+        models=tuple(model) if model else default_models(),
         epochs=epochs,
         learning_rate=learning_rate,
         held_out=held_out,
@@ -88,7 +90,7 @@ def fit(
     found = scan_table(table, roles, bag_table=bags_table)
     show_data(data_record(found), words)
     if not model and BOOSTING not in options.models:
-        words.print("LightGBM would add boosted trees: pip install 'unbag[gbm]'", markup=False)
+        words.print("LightGBM would add boosted trees: pip install 'unbag[gbm]'")
     fitted = fit_table(found, options, say=lambda text: words.print(f"... {text}"))
     command = command_of(table, roles, options, output, bags_table)
     record = fit_record(found, fitted, options, command=command)
@@ -105,16 +107,12 @@ def fit(
     opt.answer(record | {"output": str(output)}, as_json)
 
 
-def checked_models(names: list[str] | None) -> tuple[str, ...]:
-    """Names of models, or the default ones."""
-    if not names:
-        return FitOptions().models
-    rules = {name: (name,) for name, rule in RULES.items() if rule.differentiable}
-    known = {**{name: (name,) for name in (RIDGE, *BOOSTED)}, "nets": NETS, **rules}
-    for name in names:
-        if name not in known:
-            raise typer.BadParameter(f"--model must be one of {', '.join(known)}, got {name!r}.")
-    return tuple(dict.fromkeys(model for name in names for model in known[name]))
+def options_of(**values: Any) -> FitOptions:
+    """How the table is fitted; what cannot be is refused as typed."""
+    try:
+        return FitOptions(**values)
+    except ValueError as refusal:
+        raise typer.BadParameter(str(refusal)) from None
 
 
 def command_of(

@@ -7,9 +7,9 @@ from inspect import cleandoc
 from typing import Any
 
 import typer
-from rich.console import Console
 from typer.core import TyperGroup
 
+from unbag.cli.options import console
 from unbag.errors import UnbagError
 
 __all__ = ["Commands", "flowing"]
@@ -34,9 +34,7 @@ def _show_warning(message: Warning | str, *_: Any) -> None:
 
 
 def _print_line(text: str, *, style: str) -> None:
-    # No markup: what stands in brackets, such as an extra's name, is part of the message.
-    console = Console(stderr=True)
-    console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
+    console(as_json=True).print(text, style=style, soft_wrap=True)
 
 
 def flowing(text: str) -> str:

@@ -147,7 +147,8 @@ def roles_of(
 
 def console(as_json: bool) -> Console:
     """Where words for people go: to the error stream when standard output is for a machine."""
-    return Console(stderr=as_json, highlight=False, soft_wrap=False)
+    # No markup: what stands in brackets or colons is part of a column's or a file's name.
+    return Console(stderr=as_json, highlight=False, markup=False, emoji=False)
 
 
 def answer(values: dict[str, Any], as_json: bool) -> None:

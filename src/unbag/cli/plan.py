@@ -109,7 +109,7 @@ def show_plan(found: BagPlan, console: Console) -> None:
         cells = (row.bag_size, row.n_bags, row.n_instances, f"{row.error:.3g}")
         table.add_row(*(str(cell) for cell in cells), style=style)
     console.print(table)
-    console.print(str(found), highlight=False)
+    console.print(str(found))
 
 
 def save_plot(found: BagPlan, path: Path) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from unbag.cli import options as opt
 from unbag.errors import StoreError
@@ -104,7 +103,10 @@ def reproduce(
     side_by_side: Annotated[int, typer.Option(help="Trials not stacked that share a GPU.")] = 8,
     data: Annotated[Path | None, typer.Option(help="Folder that holds the data files.")] = None,
     store: Annotated[Path, typer.Option(help="Where rows are kept.")] = Path("results/rows.sqlite"),
-    out: Annotated[Path | None, typer.Option(help="Where tables and figures go.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where tables and figures go; whole ones to tables/ beside the store."),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a store.")] = False,
     minutes: Annotated[float | None, typer.Option(help="Stop cleanly before this.")] = None,
     ray: Annotated[
@@ -118,7 +120,6 @@ def reproduce(
     what = What(str(context.info_name))
     from unbag.experiments.request import Request, render_request, run_request
 
-    console = Console(stderr=True)
     request = Request(
         grids=_grids(what, exact),
         restriction=_restriction(rows, rules, ks, seeds, epochs),
@@ -138,7 +139,7 @@ def reproduce(
         out=out,
     )
     work = render_request if what is What.RENDER else run_request
-    done = work(request, console, (lambda table: None) if as_json else typer.echo)
+    done = work(request, opt.console(True), (lambda table: None) if as_json else typer.echo)
     opt.answer(done, as_json)
 
 
@@ -164,7 +165,7 @@ def merge(
         new = {str(file): rows.merge(file, commit=commit) for file in files}
         rows.compact()
     for file, n_rows in new.items():
-        opt.console(as_json).print(f"{file}: {n_rows} new rows", markup=False, soft_wrap=True)
+        opt.console(as_json).print(f"{file}: {n_rows} new rows", soft_wrap=True)
     opt.answer({"store": str(store), "new_rows": new}, as_json)
 
 

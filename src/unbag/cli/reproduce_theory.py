@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from unbag.cli import options as opt
 from unbag.errors import ConditionError
@@ -45,10 +46,10 @@ def theory(
     table = Table("claim", "where", "measured", "the paper says", "verdict", show_lines=True)
     for claim in claims:
         colour = "green" if claim.expected_outcome else "red"
-        verdict = f"[{colour}]{claim.verdict}[/]"
+        verdict = Text(claim.verdict, style=colour)
         table.add_row(claim.claim, claim.where, claim.measured, claim.expected, verdict)
     console.print(table)
-    console.print(f"Table, rows and figures are in {out}.", highlight=False)
+    console.print(f"Table, rows and figures are in {out}.")
     record = [asdict(claim) | {"verdict": claim.verdict} for claim in claims]
     opt.answer({"output": str(out), "claims": record}, as_json)
     if not all(claim.expected_outcome for claim in claims):

@@ -33,8 +33,7 @@ def show_data(data: dict[str, Any], console: Console) -> None:
     for name in data["identifiers"]:
         console.print(
             f"! {name} looks like an id and is left out. Declare it with --number or --category to "
-            "learn from it, with --key to keep it beside the predictions.",
-            markup=False,
+            "learn from it, with --key to keep it beside the predictions."
         )
 
 

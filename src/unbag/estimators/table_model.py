@@ -103,7 +103,10 @@ class TableModel:
         source = open_table(table)
         kept = self.kept(source.names) if keep is None else list(keep)
         require(source.names, [*kept, *self.encoder.names])
-        return pa.Table.from_batches(self.predict_batches(source, keep=kept))
+        batches = list(self.predict_batches(source, keep=kept))
+        if not batches:
+            raise TableError("The table has no rows.")
+        return pa.Table.from_batches(batches)
 
     def kept(self, names: Sequence[str]) -> list[str]:
         """Columns of a table that its predictions repeat unless told otherwise."""

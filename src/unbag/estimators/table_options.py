@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from unbag.arguments import check_names
+from unbag.arguments import check_choice, check_names, check_some, check_whole
 from unbag.estimators.boosting import BoostingRule
 from unbag.extras import has_module
+from unbag.rules import RULES
 
-__all__ = ["BOOSTED", "BOOSTING", "NETS", "RIDGE", "FitOptions"]
+__all__ = ["BOOSTED", "BOOSTING", "HELD_OUT", "NETS", "RIDGE", "FitOptions", "default_models"]
 
 RIDGE, BOOSTING = "ridge", "boosting"
 BOOSTED: dict[str, BoostingRule] = {
@@ -21,6 +22,12 @@ MOST_TREES = {BOOSTING: 400, "count_boosting": 800}
 ROWS_SEEN = 10_000_000
 TREE_ROWS = 400_000_000  # a minute of one core
 NETS = ("debiased_square", "proportion_log", "easy_log")
+MODELS: dict[str, tuple[str, ...]] = {
+    "nets": NETS,
+    **{name: (name,) for name in (RIDGE, *BOOSTED)},
+    **{name: (name,) for name, rule in RULES.items() if rule.differentiable},
+}
+HELD_OUT = (0.05, 0.4)  # twice the share is held out
 
 
 def default_models() -> tuple[str, ...]:
@@ -37,14 +44,14 @@ class FitOptions:
     models : tuple of str
         Candidates: "ridge" for the closed form, "boosting" for trees by the debiased square loss,
         "count_boosting" for trees by the likelihood of counts (extra ``unbag[gbm]``; bags in memory
-        only), or a rule of `unbag.rules.RULES` for a net.
+        only), a rule of `unbag.rules.RULES` for a net, or "nets" for those of three rules.
     epochs : int, optional
         Most epochs of a net; the best of them is chosen on held-out bags. None shows a net ten
         million rows, in 1 to 100 epochs.
     learning_rate : float
         Of the nets.
     held_out : float
-        Share of the bags that chooses, and share that judges.
+        Share of the bags that chooses, and share that judges; 0.05 to 0.4.
     seed : int
         Seed of everything random: split, nets, trees.
     memory : int
@@ -69,6 +76,18 @@ class FitOptions:
 
     def __post_init__(self) -> None:
         check_names("models", self.models)
+        check_some("models", self.models)
+        for name in self.models:
+            check_choice("models", name, tuple(MODELS))
+        each = dict.fromkeys(model for name in self.models for model in MODELS[name])
+        object.__setattr__(self, "models", tuple(each))
+        check_whole("epochs", self.epochs, optional=True)
+        check_whole("rows_per_part", self.rows_per_part)
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}.")
+        low, high = HELD_OUT
+        if not low <= self.held_out <= high:
+            raise ValueError(f"held_out must lie between {low} and {high}, got {self.held_out!r}.")
 
     def epochs_on(self, n_rows: int) -> int:
         """Most epochs on a table of this many rows.

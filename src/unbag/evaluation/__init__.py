@@ -8,7 +8,7 @@ from unbag.evaluation.privacy import PrivacyNoise, privacy_noise
 from unbag.evaluation.results import Estimate, Evaluation
 from unbag.evaluation.risk import RiskEstimate, estimate_risk, pairwise_value
 from unbag.evaluation.search import Candidate, Search, search_trials
-from unbag.evaluation.selection import bag_scorer, cross_fit_risk
+from unbag.evaluation.selection import bag_scorer, cross_fit_risk, cross_fit_scores
 
 __all__ = [
     "BagReport",
@@ -28,6 +28,7 @@ __all__ = [
     "compare_models",
     "compare_scores",
     "cross_fit_risk",
+    "cross_fit_scores",
     "estimate_risk",
     "evaluate",
     "evaluate_bags",

@@ -118,11 +118,14 @@ def rounding(bags: Bags) -> Answer:
     if share == 0:
         return Answer(1.0, 0.0, "all proportions are whole counts")
     steps = [s for s in (0.1, 0.05, 0.01, 0.001, 1e-4) if _on_grid(proportions, s)]
-    what = f"proportions look rounded to {steps[0]:g}" if steps else "proportions are no counts"
-    added = (steps[0] ** 2 / 12 if steps else np.nan) * sizes.mean()
-    relative = added / (prior * (1 - prior)).mean()
-    detail = f"{what}; rounding adds {100 * relative:.1f} % to the variance of a label in a bag"
     # No whole count can come out fractional: no chance is involved.
+    if not steps:
+        return Answer(0.0, share, "proportions are no counts")
+    relative = steps[0] ** 2 / 12 * sizes.mean() / (prior * (1 - prior)).mean()
+    detail = (
+        f"proportions look rounded to {steps[0]:g}; rounding adds {100 * relative:.1f} % to the "
+        "variance of a label in a bag"
+    )
     return Answer(0.0, share, detail)
 
 

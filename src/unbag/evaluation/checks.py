@@ -92,6 +92,7 @@ class BagReport:
 
     def __rich__(self) -> Any:
         from rich.table import Table
+        from rich.text import Text
 
         table = Table(title=f"{self.n_bags} bags", caption=self.verdict)
         for column in ("check", "p", "finding", "what to do"):
@@ -99,7 +100,9 @@ class BagReport:
         for f in self.findings:
             p_value = "" if np.isnan(f.p_value) else f"{f.p_value:.2g}"
             mark = "! " if f.raised else ""
-            table.add_row(mark + f.check, p_value, f.detail, f.advice if f.raised else "")
+            # Features may be named like markup.
+            detail = Text(f.detail)
+            table.add_row(mark + f.check, p_value, detail, f.advice if f.raised else "")
         return table
 
     def __str__(self) -> str:
@@ -169,7 +172,8 @@ CHECKS: dict[str, _Check] = {
     "rounding": _Check(
         bag_tests.rounding,
         lambda found: "upper",
-        "Ask for counts, or pass `noise_variance` = step**2 / 12.",
+        "Ask for counts, or state noise of variance step**2 / 12 (`noise_variance` in Python, "
+        "--noise on the command line).",
     ),
     "suppression": _Check(
         bag_tests.suppression,

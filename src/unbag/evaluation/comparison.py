@@ -54,6 +54,8 @@ class Comparison:
     names: tuple[str, str]
 
     def __str__(self) -> str:
+        if not self.disagreement:
+            return f"{self.names[0]} and {self.names[1]} do not differ ({self.n_bags} bags)"
         first, second = self.names if self.value <= 0 else self.names[::-1]
         gap, half = 100 * abs(self.value), 50 * (self.high - self.low)
         verb = "is better than" if self.low > 0 or self.high < 0 else "may be better than"

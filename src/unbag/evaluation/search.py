@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from unbag.arguments import check_some
 from unbag.bags import Bags, split_bags
 from unbag.evaluation.risk import RiskEstimate, estimate_risk
 
@@ -135,6 +136,8 @@ def search_trials(
     """
     from unbag.engine import Settings, Training, held_out_risk
 
+    check_some("trials", trials)
+    check_some("models", models)
     settings = settings or Settings()
     if settings.schedule != "constant":
         raise ValueError("search_trials needs schedule='constant': a rung is part of the next.")

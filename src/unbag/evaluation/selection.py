@@ -15,7 +15,7 @@ from unbag.errors import BagDataError
 from unbag.evaluation.evaluate import METRICS, evaluate_bags, scores_of
 from unbag.evaluation.risk import RiskEstimate, estimate_risk
 
-__all__ = ["bag_scorer", "cross_fit_risk"]
+__all__ = ["bag_scorer", "cross_fit_risk", "cross_fit_scores"]
 
 Array = NDArray[Any]
 # Metrics of which less is better: scikit-learn maximises, so their scorers change sign.
@@ -122,16 +122,9 @@ def cross_fit_risk(
     >>> cross_fit_risk(BagRidgeClassifier(), X, y, bags=ids).value < 0.2
     True
     """
-    ids = bags_of(y, bags)
-    if ids is None:
-        raise BagDataError("cross_fit_risk needs the bags: pass `bags`, or a BagTarget as y.")
-    noise_variance = variance_of(y, noise_variance)
-    target = BagTarget(ids, np.asarray(y), noise_variance=noise_variance)
+    target = _target_of(y, bags, noise_variance)
     folds = list(BagKFold(n_splits).split(X, target))
-    parts = (executor or SerialExecutor()).map(_fit_fold, folds, shared=(estimator, X, target))
-    scores = np.zeros((len(target), *parts[0].shape[1:]))
-    for (_, test), part in zip(folds, parts, strict=True):
-        scores[test] = part
+    scores = _cross_fitted(estimator, X, target, folds, executor)
     data = as_bags(None, target)
     own = [np.unique(data.bag_of_row[test]) for _, test in folds]
     if min(len(bags_of_fold) for bags_of_fold in own) < 2:
@@ -140,6 +133,69 @@ def cross_fit_risk(
             f"{data.n_bags} bags."
         )
     return estimate_risk(scores, data, loss=loss, confidence=confidence, parts=own)
+
+
+def cross_fit_scores(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    bags: Any = None,
+    noise_variance: Any = None,
+    n_splits: int = 5,
+    executor: Executor | None = None,
+) -> Array:
+    """Probabilities of every instance, by a fit that did not see its bag.
+
+    What ``cross_val_predict(..., method="predict_proba")`` is for labels: that one takes each
+    distinct proportion for a class.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier
+        Cloned and fitted `n_splits` times.
+    X, y, bags, noise_variance
+        As for `fit`.
+    n_splits : int
+    executor : Executor, optional
+        As for `cross_fit_risk`.
+
+    Returns
+    -------
+    array of shape (n_instances, n_classes) or (n_instances, n_labels)
+        As by ``predict_proba``, in the order of `X`.
+
+    Examples
+    --------
+    >>> from unbag import BagRidgeClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 3)); labels = X[:, 0] > 0
+    >>> ids = np.repeat(np.arange(40), 10)
+    >>> y = labels.reshape(40, 10).mean(axis=1)[ids]
+    >>> scores = cross_fit_scores(BagRidgeClassifier(), X, y, bags=ids)
+    >>> scores.shape, bool(np.mean((scores[:, 1] > 0.5) == labels) > 0.8)
+    ((400, 2), True)
+    """
+    target = _target_of(y, bags, noise_variance)
+    folds = list(BagKFold(n_splits).split(X, target))
+    return _cross_fitted(estimator, X, target, folds, executor)
+
+
+def _target_of(y: Any, bags: Any, noise_variance: Any) -> BagTarget:
+    ids = bags_of(y, bags)
+    if ids is None:
+        raise BagDataError("Cross-fitting needs the bags: pass `bags`, or a BagTarget as y.")
+    return BagTarget(ids, np.asarray(y), noise_variance=variance_of(y, noise_variance))
+
+
+def _cross_fitted(
+    estimator: Any, X: Any, target: BagTarget, folds: list[Any], executor: Executor | None
+) -> Array:
+    parts = (executor or SerialExecutor()).map(_fit_fold, folds, shared=(estimator, X, target))
+    scores = np.zeros((len(target), *parts[0].shape[1:]))
+    for (_, test), part in zip(folds, parts, strict=True):
+        scores[test] = part
+    return scores
 
 
 def _fit_fold(shared: tuple[Any, Any, BagTarget], fold: tuple[Array, Array]) -> Array:

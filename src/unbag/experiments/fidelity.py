@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from unbag.experiments.published import best_published, is_close, name_in_paper
-from unbag.experiments.summary import CellSummary
+from unbag.experiments.summary import CellSummary, Estimate
 
-__all__ = ["PaperRow", "close_cells", "judged_cells", "paper_rows"]
+__all__ = ["PaperRow", "close_cells", "finished", "judged_cells", "paper_rows"]
+
+Seeded = TypeVar("Seeded", CellSummary, Estimate)
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ def judged_cells(cells: Sequence[CellSummary]) -> list[CellSummary]:
     for cell in cells:
         if cell.published is not None:
             alike.setdefault((*_row_of(cell), cell.cell.rule.label), []).append(cell)
-    return [_finished(group)[-1] for group in alike.values()]
+    return [finished(group)[-1] for group in alike.values()]
 
 
 def close_cells(cells: Sequence[CellSummary]) -> list[CellSummary]:
@@ -52,15 +55,15 @@ def paper_rows(cells: Sequence[CellSummary]) -> list[PaperRow]:
     for row in sorted(alike, key=lambda row: (datasets.index(row[0]), row[1])):
         published = best_published(*row)
         if published is not None:
-            ours = min(_finished(alike[row]), key=lambda cell: cell.best.mean)
+            ours = min(finished(alike[row]), key=lambda cell: cell.best.mean)
             found.append(PaperRow(published, ours))
     return found
 
 
-def _finished(cells: Sequence[CellSummary]) -> list[CellSummary]:
+def finished(found: Sequence[Seeded]) -> list[Seeded]:
     """Those with the most seeds."""
-    most = max(cell.n_seeds for cell in cells)
-    return [cell for cell in cells if cell.n_seeds == most]
+    most = max((one.n_seeds for one in found), default=0)
+    return [one for one in found if one.n_seeds == most]
 
 
 def _row_of(cell: CellSummary) -> tuple[str, int, str]:

@@ -47,7 +47,5 @@ def write_pages(grids: Sequence[Grid], rows: Sequence[Row], folder: Path) -> lis
 def short_table(grid: Grid, rows: Sequence[Row]) -> str:
     """The main table of a grid as Markdown, for the end of a run."""
     caption = "Test error in percent, standard error over seeds, the paper's number in brackets."
-    table = error_table(
-        grid, summarize(grid, rows), caption=caption, pick=lambda cell: cell.best, paper=True
-    )
+    table = error_table(grid, summarize(grid, rows), caption, lambda cell: cell.best, paper=True)
     return render(grid.title, [table], format="md")

@@ -50,8 +50,8 @@ class Request:
     ray : str, optional
         "local", or the address of a Ray cluster that trains the stacks.
     out : path, optional
-        Folder for tables and figures. None prints the tables, and writes pages beside the store
-        only if nothing was restricted.
+        Folder for tables and figures. None prints the tables, and writes pages into ``tables``
+        beside the store only if nothing was restricted.
     """
 
     grids: tuple[str, ...]
@@ -138,7 +138,7 @@ def render_request(request: Request, console: Console, show: Show) -> dict[str, 
         show(table)
     written: list[str] = []
     if request.out is not None or not request.is_restricted:
-        for path in write_pages(grids, rows, request.out or request.store.parent):
+        for path in write_pages(grids, rows, request.out or request.store.parent / "tables"):
             console.print(f"wrote {path}", highlight=False)
             written.append(str(path))
     store_record = {"store": str(request.store), "rows": len(rows)}

@@ -22,18 +22,19 @@ class Estimate:
     Examples
     --------
     >>> Estimate.of(np.array([0.01, 0.03]))
-    Estimate(mean=2.0, standard_error=1.0)
+    Estimate(mean=2.0, standard_error=1.0, n_seeds=2)
     """
 
     mean: float
     standard_error: float
+    n_seeds: int
 
     @classmethod
     def of(cls, errors: Array) -> Estimate:
         """From one error for each seed, as shares."""
         n = len(errors)
         spread = float(np.std(errors, ddof=1)) if n > 1 else float("nan")
-        return cls(round(100 * float(np.mean(errors)), 6), round(100 * spread / n**0.5, 6))
+        return cls(round(100 * float(np.mean(errors)), 6), round(100 * spread / n**0.5, 6), n)
 
 
 @dataclass(frozen=True)
@@ -80,16 +81,12 @@ class CellSummary:
     Attributes
     ----------
     cell : Cell
-    n_seeds : int
-        Seeds behind `best` and `last`.
     learning_rate, epoch
         Chosen by the mean test error, as in the paper; epochs count from 1.
     best, last : Estimate
         Test error at that epoch, and at the last one.
     free_rate : float or None
         Learning rate chosen by held-out bags, without labels.
-    free_seeds : int
-        Seeds that were run with it.
     free, free_whole : Estimate
         Error at the rate and epochs chosen without labels: on the half of the test set that was
         not used to choose, and on all of it.
@@ -100,17 +97,20 @@ class CellSummary:
     """
 
     cell: Cell
-    n_seeds: int
     learning_rate: float | None
     epoch: int
     best: Estimate
     last: Estimate
     free_rate: float | None
-    free_seeds: int
     free: Estimate
     free_whole: Estimate
     published: float | None
     blind: Blind | None = None
+
+    @property
+    def n_seeds(self) -> int:
+        """Seeds behind `best` and `last`."""
+        return self.best.n_seeds
 
     @property
     def difference(self) -> Estimate | None:
@@ -122,7 +122,7 @@ class CellSummary:
             return None
         paper = self.best.standard_error * (self.n_seeds / PAPER_SEEDS) ** 0.5
         error = float(np.hypot(self.best.standard_error, paper))
-        return Estimate(self.best.mean - self.published, error)
+        return Estimate(self.best.mean - self.published, error, self.n_seeds)
 
     @property
     def regret(self) -> float:
@@ -144,13 +144,11 @@ def _summary(cell: Cell, rows: CellRows) -> CellSummary:
     each = np.arange(len(epochs))
     return CellSummary(
         cell=cell,
-        n_seeds=len(curves),
         learning_rate=rate,
         epoch=epoch + 1,
         best=Estimate.of(curves[:, epoch]),
         last=Estimate.of(curves[:, -1]),
         free_rate=free_rate,
-        free_seeds=len(epochs),
         free=Estimate.of(rows.curves(free_rate, "second_half_error")[each, epochs]),
         free_whole=Estimate.of(rows.curves(free_rate, "test_error")[each, epochs]),
         published=published_error(cell.dataset, cell.bag_size, cell.model, cell.rule.label),

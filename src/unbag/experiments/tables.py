@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from statistics import median
 
-from unbag.experiments.fidelity import PaperRow, close_cells, judged_cells, paper_rows
+from unbag.experiments.fidelity import PaperRow, close_cells, finished, judged_cells, paper_rows
 from unbag.experiments.grid import Grid
 from unbag.experiments.published import reason_for
 from unbag.experiments.rendering import FORMATS, Table, Text, render
@@ -68,9 +69,12 @@ def format_estimate(estimate: Estimate | None, *, sign: bool = False) -> str:
 
 
 def error_table(
-    grid: Grid, cells: list[CellSummary], *, caption: str, pick: Pick, paper: bool = False
+    grid: Grid, cells: list[CellSummary], caption: str, pick: Pick, *, paper: bool = False
 ) -> Table:
-    """A row for each bag size and net, a column for each rule; the least of a row is bold.
+    """A row for each bag size and net, a column for each rule.
+
+    Of a row's cells with the most seeds, the least is bold; a cell of fewer seeds than others of
+    the table says how many.
 
     Parameters
     ----------
@@ -84,25 +88,34 @@ def error_table(
     """
     found = {(c.cell.bag_size, c.cell.model, c.cell.rule.label): c for c in cells}
     labels = [rule.label for rule in grid.rules]
+    seeds = [value.n_seeds for value in map(pick, cells) if value is not None]
+    most = max(seeds, default=0)
+    if min(seeds, default=0) < most:
+        caption += f" {most} seeds where a cell names no other number."
     rows = []
     for size in grid.bag_sizes:
         for model in grid.models:
             row = [found.get((size, model, label)) for label in labels]
             if any(row):
-                texts = _row_texts(row, pick, paper=paper)
+                texts = _row_texts(row, pick, most, paper=paper)
                 rows.append((Text(str(size)), Text(_NETS[model]), *texts))
     return Table(caption, ("k", "net", *labels), tuple(rows))
 
 
-def _row_texts(row: list[CellSummary | None], pick: Pick, *, paper: bool) -> list[Text]:
+def _row_texts(
+    row: list[CellSummary | None], pick: Pick, most_seeds: int, *, paper: bool
+) -> list[Text]:
     values = [None if cell is None else pick(cell) for cell in row]
-    least = min((value.mean for value in values if value is not None), default=None)
+    known = finished([value for value in values if value is not None])
+    least = min((value.mean for value in known), default=None)
     texts = []
     for cell, value in zip(row, values, strict=True):
         text = format_estimate(value)
         if paper and cell is not None and cell.published is not None:
             text += f" ({format_error(cell.published)})"
-        texts.append(Text(text, bold=value is not None and value.mean == least))
+        if value is not None and value.n_seeds < most_seeds:
+            text += f", {value.n_seeds} seed{'s' * (value.n_seeds > 1)}"
+        texts.append(Text(text, bold=value in known and value.mean == least))
     return texts
 
 
@@ -114,13 +127,15 @@ def _difference_table(cells: list[CellSummary]) -> Table:
             Text(net_name(c)),
             Text(c.cell.rule.label),
             Text(format_estimate(c.best)),
+            Text(str(c.n_seeds)),
             Text(format_error(c.published or 0.0)),
             Text(format_estimate(c.difference, sign=True)),
             Text(_verdict(c)),
         )
         for c in published
     )
-    header = ("k", "net", "rule", "ours", "paper", "difference", "within 15 % or 0.5 points")
+    close = "within 15 % or 0.5 points"
+    header = ("k", "net", "rule", "ours", "seeds", "paper", "difference", close)
     return Table("Difference to the paper, with its standard error.", header, rows)
 
 
@@ -136,7 +151,7 @@ def reason_of(c: CellSummary) -> str:
 
 def _row_winners(cells: list[CellSummary]) -> Table:
     """Best published number of each of the paper's rows beside the best of our rules."""
-    header = ("k", "net", "best published", "best here", "rule", "at or below")
+    header = ("k", "net", "best published", "best here", "seeds", "rule", "at or below")
     rows = tuple(map(_winner_row, paper_rows(cells)))
     return Table("Each row's best number, published and here.", header, rows)
 
@@ -148,6 +163,7 @@ def _winner_row(row: PaperRow) -> tuple[Text, ...]:
         Text(net_name(row.ours)),
         Text(format_error(row.published)),
         Text(format_estimate(row.ours.best)),
+        Text(str(row.ours.n_seeds)),
         Text(cell.rule.label),
         Text("yes" if row.at_or_below else "no", bold=not row.at_or_below),
     )
@@ -200,37 +216,27 @@ def page(grid: Grid, cells: list[CellSummary]) -> list[Table | str]:
     close = close_cells(published)
     fewest = min((c.n_seeds for c in cells), default=0)
     most = max((c.n_seeds for c in cells), default=0)
+    table = partial(error_table, grid, cells)
     return [
         f"{len(cells)} of {sum(1 for _ in grid.cells())} cells have rows, of {fewest} to {most} "
         f"seeds. {len(close)} of {len(published)} cells that the paper has are within 15 % or half "
         "a point of it.",
         _regret_line(cells),
-        error_table(
-            grid,
-            cells,
-            caption="Best epoch of the mean curve, learning rate and epoch chosen on the test set "
-            "as in the paper; standard error over seeds; the paper's number in brackets.",
-            pick=lambda cell: cell.best,
+        table(
+            "Best epoch of the mean curve, learning rate and epoch chosen on the test set as in "
+            "the paper; standard error over seeds; the paper's number in brackets.",
+            lambda cell: cell.best,
             paper=True,
         ),
-        error_table(
-            grid,
-            cells,
-            caption="Last epoch, at the same learning rate.",
-            pick=lambda cell: cell.last,
+        table("Last epoch, at the same learning rate.", lambda cell: cell.last),
+        table(
+            "Learning rate and epoch chosen without labels, by the pairwise debiased square risk "
+            "on bags of one half of the test set; error on the other half.",
+            lambda cell: cell.free,
         ),
-        error_table(
-            grid,
-            cells,
-            caption="Learning rate and epoch chosen without labels, by the pairwise debiased "
-            "square risk on bags of one half of the test set; error on the other half.",
-            pick=lambda cell: cell.free,
-        ),
-        error_table(
-            grid,
-            cells,
-            caption="The same choice without labels; error on the whole test set.",
-            pick=lambda cell: cell.free_whole,
+        table(
+            "The same choice without labels; error on the whole test set.",
+            lambda cell: cell.free_whole,
         ),
         _row_winners(cells),
         _difference_table(cells),
@@ -255,7 +261,7 @@ _COLUMNS: dict[str, Callable[[CellSummary], object]] = {
     "difference": lambda c: c.difference and round(c.difference.mean, 6),
     "difference_se": lambda c: c.difference and round(c.difference.standard_error, 6),
     "free_rate": lambda c: c.free_rate,
-    "free_seeds": lambda c: c.free_seeds,
+    "free_seeds": lambda c: c.free.n_seeds,
     "free": lambda c: c.free.mean,
     "free_se": lambda c: c.free.standard_error,
     "free_whole": lambda c: c.free_whole.mean,

@@ -130,6 +130,8 @@ class ColumnScan:
     def decided(self) -> str:
         """Kind of the column: number, boolean, date, category, hash, identifier or constant."""
         kind = self.kind or self._kind_of_text()
+        if self.forced_number:
+            self._check_number(kind)
         if kind in READERS:
             constant = self.moments.low >= self.moments.high and not self.moments.missing
             if constant or not self.moments.count:
@@ -139,6 +141,13 @@ class ColumnScan:
             return "constant"
         identifier = self.all_distinct and self.n_values > MIN_IDS and not self.forced_category
         return "identifier" if identifier else kind
+
+    def _check_number(self, kind: str) -> None:
+        """Refuse another kind; without any value, a column may be declared anything."""
+        if kind != "number" and (self.kind or self.n_values):
+            other = self.first_other.get("number")
+            found = f"{other} is none" if other else f"it is a {kind}"
+            raise TableError(f"Column {self.name!r} is declared a number, but {found}.")
 
     def _numbers_rows(self) -> bool:
         """Whether whole numbers are all different where values of a quantity would not be.

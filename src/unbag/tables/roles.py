@@ -63,7 +63,7 @@ class Roles:
             check_names(several, getattr(self, several))
         if bool(self.proportions) == bool(self.counts):
             raise TableError("Name either the proportion column or the count column of the bags.")
-        named = [*self.of_bags, *self.keys, *self.ignored]
+        named = [*self.of_bags, *self.keys, *self.ignored, *self.categories, *self.numbers]
         for name in named:
             if named.count(name) > 1:
                 raise TableError(f"Column {name!r} cannot have two meanings.")
