@@ -93,13 +93,16 @@ def test_the_closed_form_is_that_of_memory(table):
 
 
 @pytest.mark.parametrize("rows_per_part", [1000, 40, 6])
-def test_features_are_standardised_by_the_rows_of_a_few_parts(table, rows_per_part):
+@pytest.mark.parametrize("wanted", [1, 15, 10**6])
+def test_features_are_standardised_by_as_many_parts_as_have_enough_rows(
+    table, rows_per_part, wanted, monkeypatch
+):
+    monkeypatch.setattr("unbag.engine.streaming.SAMPLE_ROWS", wanted)
     with BagParts(table, everything(table), rows_per_part=rows_per_part) as parts:
         stream = _Stream([Trial()], parts, ["all"], "mlp", Settings())
-        numbers = parts.parts["all"]
-        some = numbers[:: -(-len(numbers) // 4)]
-        assert 1 <= len(some) <= 4
-        X = np.concatenate([X for X, _ in parts.rows(some)])
+        rows = [np.concatenate([X for X, _ in parts.rows([n])]) for n in parts.parts["all"]]
+    n_parts = next((n for n in range(1, len(rows)) if sum(map(len, rows[:n])) >= wanted), len(rows))
+    X = np.concatenate(rows[:n_parts])
     layer = next(m for m in stream.learner.model.modules() if isinstance(m, Standardize))
     np.testing.assert_allclose(layer.mean, X.mean(axis=0), atol=1e-6)
     np.testing.assert_allclose(layer.scale, X.std(axis=0), rtol=1e-5)

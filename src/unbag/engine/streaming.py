@@ -26,7 +26,7 @@ from unbag.tables.threads import made_ahead
 
 __all__ = ["train_stream"]
 
-SAMPLE_PARTS = 4  # at most, whose rows tell by what features are standardised
+SAMPLE_ROWS = 200_000  # at least, if there are so many, tell by what features are standardised
 
 
 def train_stream(
@@ -56,7 +56,7 @@ def train_stream(
     rule's gradient follows from all of them, a second pass carries it to the weights. So the step
     is that of the whole bags, for every rule. Rules that need the prior have it from all training
     bags: with bags too many for memory, those set aside for it would change nothing. Where `train`
-    standardises features by all rows, this does by those of up to four parts, of bags at random.
+    standardises features by all rows, this does by those of a few parts, of bags at random, with 200,000 rows or more.
     """
     settings = settings or Settings()
     stream = _Stream(trials, parts, groups, model, settings)
@@ -108,7 +108,9 @@ class _Stream:
 
     def _moments(self) -> Moments:
         """Moments of the features; bags are dealt at random, so a few parts stand for all."""
-        some = self.numbers[:: -(-len(self.numbers) // SAMPLE_PARTS)]
+        sizes = np.bincount(self.parts.part_of + 1, self.parts.index.sizes)[1:]
+        enough = np.searchsorted(np.cumsum(sizes[self.numbers]), SAMPLE_ROWS) + 1
+        some = self.numbers[:enough]
         return join_moments(moments_of(torch.from_numpy(X)) for X, _ in self.parts.rows(some))
 
     def _prior(self) -> np.ndarray:
