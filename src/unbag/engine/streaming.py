@@ -56,7 +56,8 @@ def train_stream(
     rule's gradient follows from all of them, a second pass carries it to the weights. So the step
     is that of the whole bags, for every rule. Rules that need the prior have it from all training
     bags: with bags too many for memory, those set aside for it would change nothing. Where `train`
-    standardises features by all rows, this does by those of a few parts, of bags at random, with 200,000 rows or more.
+    standardises features by all rows, this does by those of a few parts, of bags at random, with
+    200,000 rows or more.
     """
     settings = settings or Settings()
     stream = _Stream(trials, parts, groups, model, settings)
