@@ -32,15 +32,23 @@ def test_integers_have_the_codes_of_a_dictionary(chunks):
 
 
 @given(
-    st.sets(st.integers(0, 30), min_size=1), st.integers(-(2**63), 2**63 - 31), st.lists(INTEGERS)
+    st.lists(st.integers(0, 30), min_size=1, unique=True),
+    st.integers(-(2**63), 2**63 - 31),
+    st.lists(INTEGERS),
 )
-def test_a_range_has_the_codes_of_a_hash_table(known, low, others):
-    ids = pa.array([low + place for place in sorted(known)], pa.int64())
-    book = IntegerCodes()
-    book.add(ids)
-    near = [low + place for place in range(31)]
-    for asked in (pa.array(near, pa.int64()), pa.array(others, pa.int64())):
-        assert RangeCodes(ids).find(asked).tolist() == book.find(asked).tolist()
+def test_a_range_has_the_positions_of_a_list(known, low, others):
+    keys = [low + place for place in known]
+    table = RangeCodes.of(np.array(keys, np.int64))
+    assert (table is None) == (max(known) - min(known) >= 16 * len(known))
+    asked = [low + place for place in range(31)] + others
+    if table is not None:
+        found = table.find(np.array(asked, np.int64)).tolist()
+        assert found == [keys.index(key) if key in keys else -1 for key in asked]
+
+
+def test_codes_outlive_the_change_from_a_range_to_hashes_and_back():
+    chunks = [[3, 1, 2], [2, 10**6], [1, 10**6, 4], list(range(70_000)), [69_999, 10**6, 3]]
+    assert same_as_a_dictionary(IntegerCodes(), chunks, pa.int64())
 
 
 @given(st.lists(st.lists(st.text(max_size=3))))
@@ -55,7 +63,7 @@ def test_codes_outlive_the_growth_of_the_table(rng):
 
 def test_keys_of_one_slot_are_told_apart(monkeypatch):
     monkeypatch.setattr("unbag.tables.codes.SPREAD", np.uint64(0))
-    assert same_as_a_dictionary(IntegerCodes(), [[3, 1, 2], [2, 5, 3, 4]], pa.int64())
+    assert same_as_a_dictionary(IntegerCodes(), [[300, 100, 200], [200, 500, 300, 400]], pa.int64())
 
 
 def test_the_comparison_sees_a_code_that_is_given_twice(monkeypatch):

@@ -46,7 +46,9 @@ def codebook_for(kind: pa.DataType) -> Codebook:
 
 
 class IntegerCodes:
-    """Codes of integers: a hash table with open addressing, probed for all rows at once.
+    """Codes of integers: a table of those between the ends, or if they lie far apart, of hashes.
+
+    The hash table has open addressing, and is probed for all rows at once.
 
     Examples
     --------
@@ -60,6 +62,7 @@ class IntegerCodes:
     def __init__(self) -> None:
         self._known = np.zeros(1, dtype=np.int64)
         self._n_known = 0
+        self._range: RangeCodes | None = None
         self._make_slots(10)
 
     @property
@@ -91,6 +94,8 @@ class IntegerCodes:
         return slots.view(np.int64)
 
     def _probe(self, keys: Array) -> Array:
+        if self._range is not None:
+            return self._range.find(keys)
         slots = self._first_slots(keys)
         codes = self._codes[slots]
         rows = np.flatnonzero(self._known[codes] != keys)
@@ -106,7 +111,10 @@ class IntegerCodes:
         self._known = grown(self._known, stop, 0)
         self._known[start:stop] = keys
         self._n_known = stop
-        if 2 * stop > len(self._codes):
+        was_range, self._range = self._range, RangeCodes.of(self._known[:stop])
+        if self._range is not None:
+            return
+        if was_range is not None or 2 * stop > len(self._codes):
             self._make_slots(int(np.ceil(np.log2(4 * stop))))
             start = 0
         self._insert(self._known[start:stop], np.arange(start, stop, dtype=np.int32))
@@ -121,24 +129,32 @@ class IntegerCodes:
 
 
 class RangeCodes:
-    """Codes of sorted integers, in a table with a place for every integer between the ends.
+    """Positions of distinct integers, in a table with a place for all between the ends.
 
     Examples
     --------
-    >>> RangeCodes(pa.array([-3, -1, 4])).find(pa.array([4, -3, -2, 1 << 60]))
-    array([ 2,  0, -1, -1], dtype=int32)
+    >>> RangeCodes.of(np.array([-1, -3, 4])).find(np.array([4, -3, -2, 1 << 60]))
+    array([ 2,  1, -1, -1], dtype=int32)
+    >>> RangeCodes.of(np.array([0, 1 << 60])) is None  # the table would be too large
+    True
     """
 
-    def __init__(self, ids: pa.Array) -> None:
-        keys = ids.to_numpy()
-        self._low, self._width = keys[0], keys[-1] - keys[0] + 1
-        self._codes = np.full(self._width + 1, -1, dtype=np.int32)
-        self._codes[keys - self._low] = np.arange(len(keys))
+    def __init__(self, keys: Array, low: int, width: int) -> None:
+        self._low, self._width = low, width
+        self._codes = np.full(width + 1, -1, dtype=np.int32)
+        self._codes[keys - low] = np.arange(len(keys))
 
-    def find(self, ids: pa.Array) -> Array:
-        """Codes of identifiers, -1 for unseen ones."""
+    @classmethod
+    def of(cls, keys: Array) -> RangeCodes | None:
+        """None if they lie too far apart."""
+        low = int(keys.min())
+        width = int(keys.max()) - low + 1
+        return cls(keys, low, width) if width <= 16 * len(keys) else None
+
+    def find(self, keys: Array) -> Array:
+        """Positions of integers, -1 for others."""
         # Without a sign, an integer below the range is one far above it.
-        places = (ids.to_numpy() - self._low).view(np.uint64)
+        places = (keys - self._low).view(np.uint64)
         return self._codes[np.minimum(places, np.uint64(self._width))]
 
 

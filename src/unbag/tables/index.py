@@ -17,7 +17,7 @@ from unbag.bags.noise import check_noise_shows
 from unbag.bags.tasks import find_task
 from unbag.bags.validation import reach_of_noise
 from unbag.errors import TableError
-from unbag.tables.codes import Codebook, RangeCodes, codebook_for, grown
+from unbag.tables.codes import Codebook, codebook_for, grown
 from unbag.tables.parsing import as_numbers, as_text
 from unbag.tables.roles import Roles
 from unbag.tables.sources import Chunk, TableSource
@@ -85,11 +85,7 @@ class BagIndex:
         return found
 
     @cached_property
-    def _book(self) -> Codebook | RangeCodes:
-        if pa.types.is_integer(self.ids.type):
-            span = self.ids[-1].as_py() - self.ids[0].as_py()
-            if span < 16 * self.n_bags:
-                return RangeCodes(self.ids)
+    def _book(self) -> Codebook:
         book = codebook_for(self.ids.type)
         book.add(self.ids)  # sorted, so codes are positions
         return book
