@@ -124,7 +124,6 @@ def cross_fit_risk(
     """
     target = _target_of(y, bags, noise_variance)
     folds = list(BagKFold(n_splits).split(X, target))
-    scores = _cross_fitted(estimator, X, target, folds, executor)
     data = as_bags(None, target)
     own = [np.unique(data.bag_of_row[test]) for _, test in folds]
     if min(len(bags_of_fold) for bags_of_fold in own) < 2:
@@ -132,6 +131,7 @@ def cross_fit_risk(
             f"n_splits must leave at least two bags in each fold, got {n_splits} for "
             f"{data.n_bags} bags."
         )
+    scores = _cross_fitted(estimator, X, target, folds, executor)
     return estimate_risk(scores, data, loss=loss, confidence=confidence, parts=own)
 
 

@@ -139,6 +139,11 @@ def precision(grid: Grid, progress: Progress) -> Outcome:
         for error in grid["errors"]
         for size in grid["bag_sizes"]
     ]
+    claims = _precision_claims(rows, grid)
+    return Outcome("precision", claims, rows, _draw_precision(rows, grid))
+
+
+def _precision_claims(rows: list[Row], grid: Grid) -> list[Claim]:
     thumb = [
         row["relative_error"] * np.sqrt(grid["n_bags"] / 2) for row in rows if row["busy"] >= 2
     ]
@@ -149,7 +154,7 @@ def precision(grid: Grid, progress: Progress) -> Outcome:
         pairwise_relative_error(0.02, 600, bag_size=100),
         labelled_relative_error(0.02, 12_000),
     )
-    claims = [
+    return [
         Claim(
             "The pairwise estimate is unbiased",
             "new (Section 3 for its idea)",
@@ -188,7 +193,6 @@ def precision(grid: Grid, progress: Progress) -> Outcome:
             ratio > 1,
         ),
     ]
-    return Outcome("precision", claims, rows, _draw_precision(rows, grid))
 
 
 def _precision_row(grid: Grid, error: float, bag_size: int, progress: Progress) -> Row:
