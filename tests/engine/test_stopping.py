@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from problems import problem
+from small_problem import problem
 from torch import nn
 
 from unbag import make_bags

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from problems import problem, weights_of
+from small_problem import problem, weights_of
 from torch import nn
 
 from unbag import Bags, make_bags
