@@ -15,6 +15,7 @@ __all__ = [
     "StoreError",
     "StoreWarning",
     "TableError",
+    "TrainingError",
     "UnbagError",
     "UnbagWarning",
     "WorkerError",
@@ -47,6 +48,10 @@ class MissingExtraError(UnbagError, ImportError):
 
 class StoreError(UnbagError, RuntimeError):
     """Rows of an experiment cannot be read or written."""
+
+
+class TrainingError(UnbagError, RuntimeError):
+    """A training ended in numbers that are not finite, and others were to build on it."""
 
 
 class WorkerError(UnbagError, RuntimeError):

@@ -14,10 +14,6 @@ class Watched(GraphedStep):
         super().__init__(step)
         self.captured = []
 
-    def _run_eagerly(self, batch):
-        self.eager_calls += 1
-        self.step(batch)
-
     def _capture(self, batch):
         self.captured.append(batch.sizes)
 

@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from small_grid import small_data, small_grid, taught_rule
 
 from unbag.engine import train
+from unbag.errors import TrainingError
 from unbag.experiments import grid as declared
 from unbag.experiments.grid import load_grids
 from unbag.experiments.measures import logits_on
@@ -128,6 +130,18 @@ def test_an_interrupted_teacher_teaches_nothing(store, monkeypatch):
     assert runner.run() == "interrupted"
     assert store.rows() == []
     assert len(store.claim(t.key for t in runner.missing())) == 6
+
+
+def test_a_teacher_that_is_not_finite_is_refused(store, monkeypatch):
+    def spoil(trials, bags, **options):
+        results = train(trials, bags, **options)
+        results[0].model[-1].bias.data.fill_(torch.nan)
+        return results
+
+    monkeypatch.setattr("unbag.experiments.training.train", spoil)
+    with pytest.raises(TrainingError, match="The mlp100 of seed 0 that was to teach others ended"):
+        taught_runner(store).run()
+    assert store.rows() == []
 
 
 def test_a_stack_costs_each_of_its_teachers_once(store):

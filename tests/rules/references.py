@@ -72,8 +72,8 @@ def square_loss(y, f):
     return (y - f) ** 2
 
 
-def log_loss(y, f):
-    return -np.log(f if y else 1 - f)
+def log_loss(y, f, offset=0.0):
+    return -np.log((f if y else 1 - f) + offset)
 
 
 def eprm(scores, proportions, sizes, prior):
@@ -113,9 +113,9 @@ REFERENCES = {
     "DebiasedSquare(debias='batch', beta=0.99)": batch,
     "DebiasedSquare(debias='moving', beta=0.99)": moving,
     "EasySquare(prior='plug_in')": lambda *data: easy(*data, square_loss),
-    "EasyLog(prior='plug_in')": lambda *data: easy(*data, log_loss),
+    "EasyLog(prior='plug_in', offset=0.0)": lambda *data: easy(*data, log_loss),
     "EasySquare(prior='split')": lambda *data: easy_split(*data, square_loss),
-    "EasyLog(prior='split')": lambda *data: easy_split(*data, log_loss),
+    "EasyLog(prior='split', offset=0.0)": lambda *data: easy_split(*data, log_loss),
     "Eprm()": eprm,
     "CountLikelihood(exact_up_to=1000)": count_likelihood,
     "CountPosterior(votes=2)": count_posterior,

@@ -85,6 +85,8 @@ class Stack:
 
     def begin(self, epoch: int) -> None:
         """Set the learning rate, draw batches if asked to, and start adding up the loss."""
+        if self.stream is not None:
+            self.stream.wait_stream(torch.cuda.default_stream(self.device))  # set up there
         self.optimizer.scale_rates(self.settings.rate_factor(epoch))
         if self.settings.redraw and epoch > 0:
             self.batches = self._cut([d.redrawn(epoch) for d in self.data])
@@ -99,6 +101,7 @@ class Stack:
 
     def keep(self, chosen: list[int]) -> None:
         """Go on with some trials, by increasing position; they train as among the others."""
+        self._wait()
         index = torch.tensor(chosen, device=self.device)
         self.trials = [self.trials[i] for i in chosen]
         self.data = [self.data[i] for i in chosen]
@@ -113,9 +116,13 @@ class Stack:
 
     def results(self) -> list[TrialResult]:
         """One result a trial, as it is now."""
-        if self.stream is not None:
-            self.stream.synchronize()  # they are read on another stream
+        self._wait()
         return self.record.results(self.trials, self.input_shape)
+
+    def _wait(self) -> None:
+        """Let the stack's stream come to its end, for what is then read on another one."""
+        if self.stream is not None:
+            self.stream.synchronize()
 
 
 def seeded_model(

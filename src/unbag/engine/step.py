@@ -112,7 +112,8 @@ def _gather(X: Tensor, rows: Tensor) -> Tensor:
 class GraphedStep:
     """A step captured once per batch shape as a CUDA graph and replayed without the host.
 
-    Sizes that differ are read back to the host, which no capture allows: such batches run eagerly.
+    Capture needs a stream other than the default one to be current. Sizes that differ are read back
+    to the host, which no capture allows: such batches run eagerly.
     """
 
     def __init__(self, step: Step, *, warm_up: int = 3) -> None:
@@ -131,7 +132,8 @@ class GraphedStep:
             self.step(batch)
             return
         if batch.key not in self.graphs:
-            self._run_eagerly(batch)
+            self.eager_calls += 1
+            self.step(batch)
             if self.eager_calls >= self.warm_up:
                 self._capture(batch)
             return
@@ -140,19 +142,11 @@ class GraphedStep:
             held.copy_(given)
         graph.replay()
 
-    def _run_eagerly(self, batch: Batch) -> None:
-        """On a side stream, as capture requires; whatever there is to compile is compiled here."""
-        self.eager_calls += 1
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            self.step(batch)
-        torch.cuda.current_stream().wait_stream(side)
-
     def _capture(self, batch: Batch) -> None:
+        """On the stack's own stream: graphs captured on one stream share cuBLAS's workspace."""
         noise = None if batch.noise_variance is None else batch.noise_variance.clone()
         static = Batch(batch.rows.clone(), batch.proportions.clone(), noise, batch.sizes)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        with torch.cuda.graph(graph, stream=torch.cuda.current_stream()):
             self.step(static)
         self.graphs[batch.key] = (graph, static)

@@ -13,6 +13,7 @@ from unbag.bags import Bags, make_bags
 from unbag.datasets import Labelled
 from unbag.engine import Monitor, Settings, Trial, TrialResult, train
 from unbag.engine.batches import as_inputs
+from unbag.errors import TrainingError
 from unbag.experiments.blind import BLIND_ERROR, blind_error, hard_predictions
 from unbag.experiments.estimates import SNAPSHOT_EPOCH, TestBags
 from unbag.experiments.exact import as_the_paper_sees, bags_in_order
@@ -94,7 +95,9 @@ class Trainer:
         results = self._train(new, monitors, epochs=new[0].epochs)
         for teacher, result in results.items():
             X = self._on_device(teacher, "train")
-            self._taught_bags[teacher] = _bags_of_one(X, logits_on(result.model, X))
+            logits = logits_on(result.model, X)
+            _check_finite(logits, teacher)
+            self._taught_bags[teacher] = _bags_of_one(X, logits)
         return len(results) == len(new)
 
     def _blind_error(self, spec: TrialSpec, result: TrialResult) -> Array:
@@ -166,6 +169,15 @@ def _announced(monitors: list[Monitor], on_epoch: Callable[[], None]) -> list[Mo
         return first.measure(logits)
 
     return [replace(first, measure=measure), *others]
+
+
+def _check_finite(logits: torch.Tensor, teacher: TrialSpec) -> None:
+    if not logits.isfinite().all():
+        raise TrainingError(
+            f"The {teacher.model} of seed {teacher.seed} that was to teach others ended in numbers "
+            "that are not finite. What is finished is kept: try again with --resume, or name the "
+            "rules without a teacher with --rules."
+        )
 
 
 def _bags_of_one(X: torch.Tensor, logits: torch.Tensor) -> Bags:

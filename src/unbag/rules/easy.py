@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
+from torch.nn.functional import logsigmoid
 
-from unbag.bags.batch import BagBatch
+from unbag.bags.batch import BagBatch, Task
 from unbag.rules.base import InstanceLoss, Rule
 
 __all__ = ["EasyLog", "EasySquare"]
@@ -52,8 +54,12 @@ class _Easy(Rule):
         """Compute the reweighted loss, after splitting off half of the bags if asked to."""
         if self.prior == "split" and batch.prior is None:
             logits, batch = _split_for_prior(logits, batch)
-        losses = _losses_of_each_label(batch.outputs(logits), batch, self.instance_loss)
+        losses = self._losses_of_each_label(batch.outputs(logits), batch.task)
         return batch.average(_label_weights(batch) * batch.mean(losses))
+
+    @abstractmethod
+    def _losses_of_each_label(self, outputs: Tensor, task: Task) -> Tensor:
+        """Loss of every label an instance could have: a column a class, or positives, negatives."""
 
 
 @dataclass(frozen=True)
@@ -92,21 +98,32 @@ class EasySquare(_Easy):
         "random bags."
     )
 
+    def _losses_of_each_label(self, outputs: Tensor, task: Task) -> Tensor:
+        if task == "multiclass":
+            scores = outputs.softmax(dim=-1)
+            return 1 - 2 * scores + scores.square().sum(dim=-1, keepdim=True)
+        return torch.cat([-outputs, outputs], dim=-1).sigmoid().square()
+
 
 @dataclass(frozen=True)
 class EasyLog(_Easy):
     r"""EasyLLP with the log loss (EZ.Log): ``easy_square`` with another :math:`\ell`.
+
+    .. math:: \ell(1, f) = -\log(f + \varepsilon), \quad \ell(0, f) = -\log(1 - f + \varepsilon)
 
     Parameters
     ----------
     prior : {"plug_in", "split"}
         Where :math:`p` comes from when the batch carries none: from the same bags, or from one
         half of them while the loss is taken over the other half.
+    offset : float
+        :math:`\varepsilon`, which keeps an instance from gaining without end by ever more
+        confident scores where its weight is negative. The paper's code has 1e-8.
 
     Notes
     -----
-    Unbiased for the instance loss when :math:`p` is known or estimated on other bags; not bounded
-    below, and worse the more confident the scores.
+    Unbiased for the instance loss when :math:`p` is known or estimated on other bags; without an
+    offset not bounded below, and worse the more confident the scores.
 
     References
     ----------
@@ -124,17 +141,26 @@ class EasyLog(_Easy):
     use_when: ClassVar[str] = (
         "To compare with the literature, or a linear model on small random bags; stop it early."
     )
+    offset: float = 0.0
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.offset < 1:
+            raise ValueError(f"offset must be from 0 to below 1, got {self.offset!r}.")
 
-def _losses_of_each_label(outputs: Tensor, batch: BagBatch, kind: InstanceLoss) -> Tensor:
-    """Loss of every label an instance could have: a column a class, or positives, negatives."""
-    if batch.task == "multiclass":
-        if kind == "log":
-            return -outputs.log_softmax(dim=-1)
-        scores = outputs.softmax(dim=-1)
-        return 1 - 2 * scores + scores.square().sum(dim=-1, keepdim=True)
-    signed = torch.cat([-outputs, outputs], dim=-1)
-    return softplus(signed) if kind == "log" else signed.sigmoid().square()
+    @property
+    def unbiased(self) -> bool:
+        """Without an offset; with one, it is another loss that is estimated without bias."""
+        return self.offset == 0
+
+    def _losses_of_each_label(self, outputs: Tensor, task: Task) -> Tensor:
+        if task == "multiclass":
+            logs = outputs.log_softmax(dim=-1)
+        else:
+            logs = logsigmoid(torch.cat([outputs, -outputs], dim=-1))
+        if self.offset == 0:
+            return -logs
+        return -torch.logaddexp(logs, torch.full_like(logs, math.log(self.offset)))
 
 
 def _label_weights(batch: BagBatch) -> Tensor:
