@@ -73,6 +73,15 @@ def test_a_second_run_trains_nothing(store):
     assert [row.outcome["finished"] for row in store.rows()] == before
 
 
+def test_rows_of_other_data_are_not_done(store):
+    _, runner = run(store)
+    n_rows = len(store.rows())
+    assert runner.plan().n_done == n_rows
+    digits = DATA["digits"]
+    others = {"digits": replace(digits, X_train=digits.X_train[:600], y_train=digits.y_train[:600])}
+    assert Runner([small_grid()], store, others).plan().n_done == 0
+
+
 def test_a_trial_gives_the_same_numbers_in_any_stack(tmp_path):
     found = []
     for size in (1, 10):

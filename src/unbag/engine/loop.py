@@ -119,6 +119,8 @@ def prepare(
 ) -> Plan:
     """Check the arguments of `train`, draw the batches and group the trials."""
     check_names(monitors)
+    if not trials:
+        raise ValueError("trials must hold at least one Trial, got none.")
     each = [bags] * len(trials) if isinstance(bags, Bags) else list(bags)
     device = torch.device(settings.device)
     data = [

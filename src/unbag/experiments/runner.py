@@ -97,9 +97,15 @@ class Runner:
         """What is done, what is missing, and how long it will take."""
         missing = self.missing()
         known = {cell.spec.cell for grid in self.grids for cell in grid.cells()}
-        n_done = sum(row.spec.cell in known for row in self.store.rows())
+        n_done = sum(
+            row.spec.cell in known and self._is_ours(row.spec) for row in self.store.rows()
+        )
         stacks = self._stacks(missing)
         return Plan(n_done, missing, sum(self.costs.stack(stack) for stack in stacks))
+
+    def _is_ours(self, trial: TrialSpec) -> bool:
+        """Whether a trial saw the data at hand, and not other files of the same name."""
+        return trial.dataset in self.data and trial.data == self.data[trial.dataset].fingerprint
 
     def run(self, tick: Tick | None = None) -> str:
         """Train until nothing is left.
