@@ -33,6 +33,9 @@ SCORES = np.full(400, 0.4)
         ({"bags_per_batch": 0}, "bags_per_batch"),
         ({"patience": 0}, "patience must be a whole number of at least 1 or None, got 0"),
         ({"side_by_side": 0}, "side_by_side"),
+        ({"device": "tpu"}, "device must be one that torch can use here, got 'tpu': "),
+        ({"device": "cuda:99"}, "device must be one that torch can use here, got 'cuda:99': "),
+        ({"device": None}, "device"),
     ],
 )
 def test_settings(options, message):

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
-__all__ = ["check_choice", "check_names", "check_share", "check_some", "check_whole"]
+import torch
+
+__all__ = [
+    "check_choice",
+    "check_device",
+    "check_names",
+    "check_share",
+    "check_some",
+    "check_whole",
+]
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
@@ -22,6 +31,18 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
     if not isinstance(value, str) or value not in choices:
         *others, last = map(repr, choices)
         raise ValueError(f"{name} must be {', '.join(others)} or {last}, got {value!r}.")
+
+
+def check_device(device: Any) -> None:
+    """Refuse what torch does not know as a device, or cannot use on this machine."""
+    try:
+        torch.empty(0, device=torch.device(device))
+    except (AssertionError, RuntimeError, TypeError) as error:  # torch raises each of them
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise ValueError(
+            f"device must be one that torch can use here, got {device!r}: {reason}. "
+            "'cpu' works everywhere."
+        ) from error
 
 
 def check_whole(name: str, value: Any, *, optional: bool = False) -> None:

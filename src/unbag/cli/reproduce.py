@@ -63,6 +63,24 @@ class ProtocolName(StrEnum):
     PAPER = "paper"
 
 
+class PrecisionName(StrEnum):
+    """What matrix products on a GPU are rounded to."""
+
+    FLOAT32 = "float32"
+    TF32 = "tf32"
+    BFLOAT16 = "bfloat16"
+
+
+def _usable(device: str) -> str:
+    from unbag.arguments import check_device
+
+    try:
+        check_device(device)
+    except ValueError as refusal:
+        raise typer.BadParameter(str(refusal)) from None
+    return device
+
+
 _GRIDS = {
     What.MNIST: ("mnist",),
     What.CIFAR: ("cifar",),
@@ -88,19 +106,23 @@ def reproduce(
     exact: Annotated[
         bool, typer.Option("--exact", help="A table on the paper's own images, bags and batches.")
     ] = False,
-    seeds: Annotated[int | None, typer.Option(help="How many seeds.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Fewer epochs than declared.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Fewer epochs than declared.")] = None,
     protocol: Annotated[ProtocolName, typer.Option(help="Trials per cell.")] = ProtocolName.LEAN,
     label_free: Annotated[
         bool, typer.Option(help="In lean, confirm the label-free winner too.")
     ] = True,
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    precision: Annotated[str, typer.Option(help="float32, tf32 or bfloat16.")] = "float32",
+    device: Annotated[str, typer.Option(callback=_usable, help="cpu or cuda.")] = "cpu",
+    precision: Annotated[
+        PrecisionName, typer.Option(help="Of matrix products on a GPU.")
+    ] = PrecisionName.FLOAT32,
     compile_models: Annotated[
         bool, typer.Option("--compile", help="Compile optimizer and CNNs.")
     ] = False,
-    stack: Annotated[int | None, typer.Option(help="Trials trained at once.")] = None,
-    side_by_side: Annotated[int, typer.Option(help="Trials not stacked that share a GPU.")] = 8,
+    stack: Annotated[int | None, typer.Option(min=1, help="Trials trained at once.")] = None,
+    side_by_side: Annotated[
+        int, typer.Option(min=1, help="Trials not stacked that share a GPU.")
+    ] = 8,
     data: Annotated[Path | None, typer.Option(help="Folder that holds the data files.")] = None,
     store: Annotated[Path, typer.Option(help="Where rows are kept.")] = Path("results/rows.sqlite"),
     out: Annotated[
@@ -108,7 +130,7 @@ def reproduce(
         typer.Option(help="Where tables and figures go; whole ones to tables/ beside the store."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a store.")] = False,
-    minutes: Annotated[float | None, typer.Option(help="Stop cleanly before this.")] = None,
+    minutes: Annotated[float | None, typer.Option(min=0, help="Stop cleanly before this.")] = None,
     ray: Annotated[
         str | None, typer.Option(help="Train on Ray: local, or a cluster's address.")
     ] = None,
@@ -125,7 +147,7 @@ def reproduce(
         restriction=_restriction(rows, rules, ks, seeds, epochs),
         options={"device": device, "protocol": str(protocol), "label_free": label_free},
         settings={
-            "precision": precision,
+            "precision": str(precision),
             "compile": compile_models,
             "side_by_side": side_by_side,
         },

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from unbag.arguments import check_choice, check_whole
+from unbag.arguments import check_choice, check_device, check_whole
 from unbag.bags import Bags
 
 __all__ = ["Precision", "Schedule", "Settings"]
@@ -69,6 +69,7 @@ class Settings:
     def __post_init__(self) -> None:
         check_choice("schedule", self.schedule, get_args(Schedule))
         check_choice("precision", self.precision, get_args(Precision))
+        check_device(self.device)
         check_whole("max_epochs", self.max_epochs)
         check_whole("side_by_side", self.side_by_side)
         check_whole("bags_per_batch", self.bags_per_batch, optional=True)

@@ -260,7 +260,7 @@ def _teachable(every: tuple[RuleEntry, ...], models: Iterable[str]) -> tuple[Rul
 def _named(every: tuple[RuleEntry, ...], wanted: Iterable[str]) -> tuple[RuleEntry, ...]:
     names = {name.lower() for name in wanted}
     known = {name for rule in every for name in (rule.label.lower(), rule.name)}
-    _check_known("rules", names, known)
+    _check_known("rules", names, sorted(known))
     return tuple(rule for rule in every if {rule.label.lower(), rule.name} & names)
 
 

@@ -10,6 +10,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from unbag.arguments import check_device
+
 __all__ = ["device_name", "provenance"]
 
 
@@ -26,9 +30,8 @@ def provenance(device: str) -> dict[str, Any]:
 @cache
 def device_name(device: str) -> str:
     """The device's own name, such as the model of a GPU."""
+    check_device(device)
     if device.startswith("cuda"):
-        import torch
-
         return str(torch.cuda.get_device_name(device))
     return f"{device} ({platform.machine()})"
 
