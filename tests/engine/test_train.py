@@ -269,7 +269,7 @@ def test_bad_arguments_are_refused(rng):
         held_out_risk(bags.take([0]))
     with pytest.raises(ValueError, match="model must be one of"):
         train([Trial()], bags, model="nonsense")
-    with pytest.raises(ValueError, match="at least one Trial"):
+    with pytest.raises(ValueError, match="trials must hold at least one"):
         train([], bags)
 
 

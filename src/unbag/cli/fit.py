@@ -102,7 +102,7 @@ def fit(
     show_metrics(record["evaluation"], words)
     words.print(error_sentence(record))
     if record["caution"]:
-        words.print(f"! {record['caution']}", markup=False)
+        words.print(f"! {record['caution']}")
     words.print(f"The model and its report.html are in {output}.")
     opt.answer(record | {"output": str(output)}, as_json)
 

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from unbag.arguments import check_some
 from unbag.bags import Bags
 from unbag.engine.batches import TrialData, as_inputs, as_tensor, trial_data
 from unbag.engine.learner import why_not_stackable
@@ -119,8 +120,7 @@ def prepare(
 ) -> Plan:
     """Check the arguments of `train`, draw the batches and group the trials."""
     check_names(monitors)
-    if not trials:
-        raise ValueError("trials must hold at least one Trial, got none.")
+    check_some("trials", trials)
     each = [bags] * len(trials) if isinstance(bags, Bags) else list(bags)
     device = torch.device(settings.device)
     data = [
