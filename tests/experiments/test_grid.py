@@ -49,6 +49,16 @@ def test_pairs_get_several_bags_of_1000_and_the_others_the_paper_s_batches(name,
     assert [found["pairwise", size] for size in (10, 100)] == [100, 10]
 
 
+@pytest.mark.parametrize("name", ["mnist_exact", "cifar_exact"])
+def test_the_paper_s_offset_is_judged_and_the_rule_without_it_stays_beside(name):
+    [grid] = load_grids(name)
+    first, second = grid.rules[:2]
+    assert (first.label, first.options, first.published) == ("EZ.Log", {"offset": 1e-8}, True)
+    assert (second.label, second.options, second.published) == ("EZ.Log (no offset)", {}, False)
+    assert [rule.label for rule in grid.rules[2:4]] == ["EZ.Sq", "PM.Log"]
+    assert grid.restrict(rules=["EZ.Log"]).rules == (first,)
+
+
 def test_figure_1_is_drawn_from_trials_of_the_tables():
     tables = {c.spec for name in ("mnist", "cifar") for g in load_grids(name) for c in g.cells()}
     figure = {c.spec for g in load_grids("figure1") for c in g.cells()}

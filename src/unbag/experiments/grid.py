@@ -212,8 +212,14 @@ def _derived(name: str, parent: Grid, declared: dict[str, Any]) -> Grid:
     models = declared["models"]
     models = models[parent.name] if isinstance(models, dict) else models
     kept = declared.get("rules")
-    rules = _teachable(parent.rules, models) if kept is None else _named(parent.rules, kept)
+    rules = _teachable(parent.rules, models) if kept is None else _columns(parent.rules, kept)
     return replace(parent, name=name, models=tuple(models), rules=rules, **_tuples(changes))
+
+
+def _columns(every: tuple[RuleEntry, ...], declared: list[Any]) -> tuple[RuleEntry, ...]:
+    """A name is a column of the parent, a table one of its own."""
+    found = [[_rule(c, [])] if isinstance(c, dict) else _named(every, [c]) for c in declared]
+    return tuple(rule for rules in found for rule in rules)
 
 
 def _text(name: str) -> str:
