@@ -5,12 +5,14 @@
 MNIST shapes, minibatches of 1000 instances (10 bags of 100), the default rule. The eager loop is
 one trial in plain torch: forward, loss, backward, `torch.optim.Adam`. The engine trains as the
 reproduction does: dense nets stacked, convolutional nets side by side. Also checks the fused
-convolutions against plain ones, and projects the paper's protocol.
+convolutions against plain ones, stops where compiled code differs from plain code, and projects the
+paper's protocol.
 """
 
 import argparse
 import csv
 import time
+import warnings
 
 import numpy as np
 import torch
@@ -19,8 +21,9 @@ from torch.nn.functional import conv2d, max_pool2d
 from unbag import BagBatch, make_bags
 from unbag.engine import Settings, Trial
 from unbag.engine.batches import as_inputs, trial_data
-from unbag.engine.loop import matrix_precision, run_epoch
+from unbag.engine.loop import run_epoch, torch_switches
 from unbag.engine.stack import Stack
+from unbag.errors import CompilationWarning
 from unbag.models import MODELS
 from unbag.rules import DebiasedSquare
 
@@ -69,7 +72,7 @@ def engine(name, X, y, n_epochs=3):
     data = [trial_data(t, b, bags_per_batch=10) for t, b in zip(trials, bags, strict=True)]
     together = "cnn" not in name
     groups = [list(range(n_trials))] if together else [[i] for i in range(n_trials)]
-    with matrix_precision(precision):
+    with torch_switches(settings):
         stacks = [
             Stack([trials[i] for i in g], [data[i] for i in g], X, MODELS[name], settings)
             for g in groups
@@ -133,6 +136,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--csv")
     arguments = parser.parse_args()
+    warnings.simplefilter("error", CompilationWarning)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
     print(f"fused convolutions: relative error {check_fused_convolution():.1e}")
     X, y = random_images()

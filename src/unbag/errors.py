@@ -78,6 +78,10 @@ class StackingWarning(UnbagWarning):
     """The trials could not be trained at once and were trained one after the other."""
 
 
+class CompilationWarning(UnbagWarning):
+    """Compiled code did something else than the plain code, which runs in its place."""
+
+
 class StoreWarning(UnbagWarning):
     """Rows of a store are damaged or out of date; the message says what was left out."""
 

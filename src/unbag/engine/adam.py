@@ -8,6 +8,8 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from unbag.engine.compiled import Checked, changes
+
 __all__ = ["StackedAdam"]
 
 
@@ -104,4 +106,4 @@ def _move(
 @cache
 def _compiled_move() -> Callable[..., None]:
     """One compiled function for all stacks, so that it is compiled once."""
-    return torch.compile(_move)
+    return Checked(_move, torch.compile(_move), changes)

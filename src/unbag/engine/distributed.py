@@ -13,7 +13,7 @@ from unbag.bags import Bags
 from unbag.engine.batches import Batch, TrialData, as_tensor, trial_data
 from unbag.engine.checkpoint import Checkpoints, description
 from unbag.engine.learner import Learner
-from unbag.engine.loop import matrix_precision, run_epoch
+from unbag.engine.loop import run_epoch, torch_switches
 from unbag.engine.monitor import Monitor, check_names, on_device
 from unbag.engine.settings import Settings
 from unbag.engine.sharding import Shard, ShardedBatch, gather_shards
@@ -78,7 +78,7 @@ def train_sharded(
     saved = Checkpoints(checkpoints, about) if checkpoints is not None else None
     begin = saved.restore(stack) if saved is not None else 0
     here = on_device(monitors, device)
-    with torch.random.fork_rng(), matrix_precision(settings.precision):
+    with torch.random.fork_rng(), torch_switches(settings):
         for epoch in range(begin, settings.max_epochs):
             if stack.record.finished:
                 break

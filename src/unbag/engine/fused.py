@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from unbag.bags import BagBatch, Task
+from unbag.engine.compiled import Checked, values_and_gradients
 from unbag.rules import Rule
 
 __all__ = ["fused_step"]
@@ -40,4 +41,4 @@ def _compiled(
 
     logits, *others = (torch.zeros(shape, device=device) for shape in shapes)
     traced = make_fx(step)(logits.requires_grad_(), *others)
-    return torch.compile(traced, dynamic=False)
+    return Checked(step, torch.compile(traced, dynamic=False), values_and_gradients())

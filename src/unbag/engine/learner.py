@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
+from unbag.engine.compiled import Checked, values_and_gradients
 from unbag.models import KEY_SUFFIX, advance_key
 
 __all__ = ["Learner", "SingleLearner", "StackedLearner", "why_not_stackable"]
@@ -58,9 +59,14 @@ class SingleLearner:
 
     def __init__(self, model: nn.Module, *, compile: bool = False) -> None:
         self.model = model
-        self.forward: Callable[[Tensor], Tensor] = torch.compile(model) if compile else model
         self.parameters: list[Tensor] = [p for p in model.parameters() if p.requires_grad]
+        self.forward: Callable[[Tensor], Tensor] = self._compiled() if compile else model
         self.keys = [b for n, b in model.named_buffers() if n.endswith(KEY_SUFFIX)]
+
+    def _compiled(self) -> Checked:
+        """Code for one size of batch at a time, whatever else was compiled before."""
+        compiled = torch.compile(self.model, dynamic=False)
+        return Checked(self.model, compiled, values_and_gradients(self.parameters))
 
     @property
     def state(self) -> dict[str, Tensor]:

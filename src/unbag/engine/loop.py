@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,9 @@ from unbag.errors import BagDataError, StackingWarning
 from unbag.models import ModelBuilder, get_model
 from unbag.randomness import derive_seed
 
-__all__ = ["Plan", "matrix_precision", "prepare", "run_epoch", "train"]
+__all__ = ["Plan", "prepare", "run_epoch", "torch_switches", "train"]
+
+_MOST_FORMS = 200  # of one function that are compiled
 
 
 def train(
@@ -80,7 +82,7 @@ def train(
     total = settings.max_epochs * math.ceil(len(plan.groups) / at_once)
     with (
         progress_bar("training", total, show=settings.progress) as tick,
-        matrix_precision(settings.precision),
+        torch_switches(settings),
     ):
         for start in range(0, len(plan.groups), at_once):
             chosen = plan.groups[start : start + at_once]
@@ -215,8 +217,16 @@ def _groups(trials: Sequence[Trial], data: Sequence[TrialData], stackable: bool)
 
 
 @contextmanager
-def matrix_precision(precision: Precision) -> Iterator[None]:
-    """Allow a GPU's matrix units to round products to TF32, and put the setting back."""
+def torch_switches(settings: Settings) -> Iterator[None]:
+    """Torch's own settings as a training needs them, put back afterwards."""
+    compiling = _room_to_compile() if settings.compile else nullcontext()
+    with _matrix_precision(settings.precision), compiling:
+        yield
+
+
+@contextmanager
+def _matrix_precision(precision: Precision) -> Iterator[None]:
+    """Allow a GPU's matrix units to round products to TF32."""
     matmul, convolution = torch.backends.cuda.matmul, torch.backends.cudnn
     before = matmul.allow_tf32, convolution.allow_tf32
     matmul.allow_tf32 = convolution.allow_tf32 = precision != "float32"
@@ -224,3 +234,10 @@ def matrix_precision(precision: Precision) -> Iterator[None]:
         yield
     finally:
         matmul.allow_tf32, convolution.allow_tf32 = before
+
+
+def _room_to_compile() -> AbstractContextManager[None]:
+    """Nets and batches come in many forms; after eight, torch would go on uncompiled."""
+    from torch._dynamo import config
+
+    return config.patch(recompile_limit=_MOST_FORMS)

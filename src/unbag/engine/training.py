@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from unbag.bags import Bags
-from unbag.engine.loop import matrix_precision, prepare, run_epoch
+from unbag.engine.loop import prepare, run_epoch, torch_switches
 from unbag.engine.monitor import Monitor
 from unbag.engine.progress import progress_bar
 from unbag.engine.settings import Settings
@@ -64,7 +64,7 @@ class Training:
         total = len(self.stacks) * (until - begun)
         with (
             progress_bar("training", total, show=self.settings.progress) as tick,
-            matrix_precision(self.settings.precision),
+            torch_switches(self.settings),
         ):
             for number, stack in enumerate(self.stacks):
                 with torch.random.fork_rng():

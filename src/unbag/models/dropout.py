@@ -11,6 +11,7 @@ KEY_SUFFIX = "dropout_key"
 # Odd 32-bit constants of the murmur3 finaliser, as signed numbers.
 _MIX_1 = -2048144789
 _MIX_2 = -1028477387
+_N_HASHES = 2**32
 
 
 class KeyedDropout(nn.Module):
@@ -40,18 +41,21 @@ class KeyedDropout(nn.Module):
     def __init__(self, rate: float) -> None:
         super().__init__()
         self.rate = rate
+        # A compiler takes an integer of a module for a constant; a fraction may become a variable
+        # of its code, and the threshold that follows from it is then another layer's (torch 2.13).
+        self.n_dropped = int(rate * _N_HASHES)
         # Where the instances stand in the whole batch, if these are not all of it.
         self.slots: Tensor | None = None
         self.register_buffer(KEY_SUFFIX, torch.randint(2**31 - 1, (), dtype=torch.int32))
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the mask that belongs to the current key."""
-        if not self.training or self.rate == 0:
+        if not self.training or self.n_dropped == 0:
             return x
         position = _positions(x, self.slots)
-        threshold = int((self.rate - 0.5) * 2**32)  # hashes are uniform on all signed numbers
-        keep = _hash(position + self.dropout_key) >= threshold
-        return x * keep * (1 / (1 - self.rate))
+        # hashes are uniform on all signed numbers
+        keep = _hash(position, self.dropout_key) >= self.n_dropped - _N_HASHES // 2
+        return x * keep * (_N_HASHES / (_N_HASHES - self.n_dropped))
 
 
 def _positions(x: Tensor, slots: Tensor | None) -> Tensor:
@@ -63,9 +67,15 @@ def _positions(x: Tensor, slots: Tensor | None) -> Tensor:
     return (slots.to(torch.int32).unsqueeze(1) * width + within).view(x.shape)
 
 
-def _hash(mixed: Tensor) -> Tensor:
-    mixed = (mixed ^ (mixed >> 16)) * _MIX_1
-    return (mixed ^ (mixed >> 13)) * _MIX_2
+def _hash(position: Tensor, key: Tensor) -> Tensor:
+    mixed = (_wide(position) + key).int()
+    mixed = (_wide(mixed ^ (mixed >> 16)) * _MIX_1).int()
+    return (_wide(mixed ^ (mixed >> 13)) * _MIX_2).int()
+
+
+def _wide(numbers: Tensor) -> Tensor:
+    """In compiled code 64 bits, to be cut back: C++ takes it that 32 bits never overflow."""
+    return numbers.long() if torch.compiler.is_compiling() else numbers
 
 
 def advance_key(key: Tensor) -> None:

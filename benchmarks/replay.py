@@ -1,0 +1,113 @@
+"""Trains the first epochs of stored rows again: which came out otherwise than today's code has it?
+
+    python benchmarks/replay.py --data DIR --models linear,mlp100 [--device cuda] [--per-cell 8]
+
+A row keeps its loss after every epoch, so two epochs tell whether it was trained as it would be
+today. Rounding differs between devices, precisions and versions of kernels: after one epoch the
+loss then differs in the third or fourth digit, more where a training diverges. Another loss, other
+bags or another dropout show in the first. Rows of taught nets are left to their teachers' rows.
+"""
+
+import argparse
+import csv
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+from unbag.datasets import load_problem
+from unbag.experiments.store import read_rows
+from unbag.experiments.training import Trainer
+
+EPOCHS = 2
+FAR = 0.05
+COLUMNS = ("data", "conditions", "net", "k", "rule", "rate", "seed", "commit", "stored", "again")
+
+
+def replayable(row, models):
+    spec = row.spec
+    constant = spec.schedule == "constant" and spec.measures == "errors" and spec.bags_per_batch
+    return spec.model in models and constant and not spec.teacher and "loss" in row.arrays
+
+
+def stacks_of(rows, size):
+    alike = defaultdict(list)
+    for row in rows:
+        alike[row.spec.stack].append(row)
+    for found in alike.values():
+        yield from (found[start : start + size] for start in range(0, len(found), size))
+
+
+def first_of_each_cell(rows, n):
+    cells = defaultdict(list)
+    for row in rows:
+        cells[row.spec.cell].append(row)
+    return [row for found in cells.values() for row in found[:n]]
+
+
+def replay(trainer, rows):
+    """Rows with the loss of their first epochs as stored and as it comes out now."""
+    specs = {replace(row.spec, epochs=EPOCHS): row for row in rows}
+    found = trainer(list(specs))
+    return [(row, row.arrays["loss"][:EPOCHS], found[spec]["loss"]) for spec, row in specs.items()]
+
+
+def relative_gap(stored, again):
+    return abs(float(again[0]) - float(stored[0])) / abs(float(stored[0]))
+
+
+def entries(row, stored, again):
+    s = row.spec
+    rule = s.rule if s.options == "{}" else f"{s.rule} {s.options}"
+    about = (s.dataset, s.conditions, s.model, s.bag_size, rule, s.learning_rate, s.seed)
+    losses = (" ".join(f"{loss:.6g}" for loss in losses) for losses in (stored, again))
+    return (*about, row.outcome["commit"], *losses)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--store", type=Path, default=Path("results/rows.sqlite"))
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--models", required=True)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--precision", default="float32")
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--per-cell", type=int, default=10**6)
+    parser.add_argument("--csv", type=Path)
+    arguments = parser.parse_args()
+    models = arguments.models.split(",")
+    rows = [row for row in read_rows(arguments.store) if replayable(row, models)]
+    rows = first_of_each_cell(rows, arguments.per_cell)
+    data = {n: load_problem(n, folder=arguments.data) for n in {r.spec.dataset for r in rows}}
+    rows = [row for row in rows if row.spec.data == data[row.spec.dataset].fingerprint]
+    settings = {"precision": arguments.precision, "compile": arguments.compile}
+    trainer = Trainer(data, device=arguments.device, settings=settings)
+    results = []
+    for stack in stacks_of(rows, 8):
+        results += replay(trainer, stack)
+        write(arguments.csv, results)
+    report(results)
+
+
+def write(path, results):
+    if path is not None:
+        with path.open("w", newline="") as file:
+            csv.writer(file).writerows([COLUMNS, *(entries(*result) for result in results)])
+
+
+def report(results):
+    cells = defaultdict(list)
+    for row, stored, again in results:
+        s = row.spec
+        cells[s.dataset, s.conditions, s.model].append(relative_gap(stored, again))
+    print("loss after one epoch, relative gap between stored and again")
+    for cell, gaps in sorted(cells.items()):
+        far = sum(gap > FAR for gap in gaps)
+        print(*cell, f"{len(gaps)} rows, median {median(gaps):.1e}, {far} above {FAR}")
+    for result in results:
+        if relative_gap(*result[1:]) > FAR:
+            print(*entries(*result))
+
+
+if __name__ == "__main__":
+    main()
