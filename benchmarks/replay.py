@@ -2,7 +2,7 @@
 
     python benchmarks/replay.py --data DIR --models linear,mlp100 [--device cuda] [--per-cell 8]
 
-A row keeps its loss after every epoch, so two epochs tell whether it was trained as it would be
+A row keeps its loss after every epoch, so one or two tell whether it was trained as it would be
 today. Rounding differs between devices, precisions and versions of kernels: after one epoch the
 loss then differs in the third or fourth digit, more where a training diverges. Another loss, other
 bags or another dropout show in the first. Rows of taught nets are left to their teachers' rows.
@@ -19,9 +19,11 @@ from unbag.datasets import load_problem
 from unbag.experiments.store import read_rows
 from unbag.experiments.training import Trainer
 
-EPOCHS = 2
 FAR = 0.05
-COLUMNS = ("data", "conditions", "net", "k", "rule", "rate", "seed", "commit", "stored", "again")
+COLUMNS = (
+    "data", "conditions", "net", "k", "bags_per_batch", "rule", "rate", "seed", "commit", "stored",
+    "again",
+)  # fmt: skip
 
 
 def replayable(row, models):
@@ -45,11 +47,11 @@ def first_of_each_cell(rows, n):
     return [row for found in cells.values() for row in found[:n]]
 
 
-def replay(trainer, rows):
+def replay(trainer, rows, epochs):
     """Rows with the loss of their first epochs as stored and as it comes out now."""
-    specs = {replace(row.spec, epochs=EPOCHS): row for row in rows}
+    specs = {replace(row.spec, epochs=epochs): row for row in rows}
     found = trainer(list(specs))
-    return [(row, row.arrays["loss"][:EPOCHS], found[spec]["loss"]) for spec, row in specs.items()]
+    return [(row, row.arrays["loss"][:epochs], found[spec]["loss"]) for spec, row in specs.items()]
 
 
 def relative_gap(stored, again):
@@ -59,9 +61,9 @@ def relative_gap(stored, again):
 def entries(row, stored, again):
     s = row.spec
     rule = s.rule if s.options == "{}" else f"{s.rule} {s.options}"
-    about = (s.dataset, s.conditions, s.model, s.bag_size, rule, s.learning_rate, s.seed)
+    about = (s.dataset, s.conditions, s.model, s.bag_size, s.bags_per_batch, rule)
     losses = (" ".join(f"{loss:.6g}" for loss in losses) for losses in (stored, again))
-    return (*about, row.outcome["commit"], *losses)
+    return (*about, s.learning_rate, s.seed, row.outcome["commit"], *losses)
 
 
 def main():
@@ -73,10 +75,13 @@ def main():
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--per-cell", type=int, default=10**6)
+    parser.add_argument("--ks", default="10,100,1000")
+    parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--csv", type=Path)
     arguments = parser.parse_args()
-    models = arguments.models.split(",")
+    models, ks = arguments.models.split(","), arguments.ks.split(",")
     rows = [row for row in read_rows(arguments.store) if replayable(row, models)]
+    rows = [row for row in rows if str(row.spec.bag_size) in ks]
     rows = first_of_each_cell(rows, arguments.per_cell)
     data = {n: load_problem(n, folder=arguments.data) for n in {r.spec.dataset for r in rows}}
     rows = [row for row in rows if row.spec.data == data[row.spec.dataset].fingerprint]
@@ -84,7 +89,7 @@ def main():
     trainer = Trainer(data, device=arguments.device, settings=settings)
     results = []
     for stack in stacks_of(rows, 8):
-        results += replay(trainer, stack)
+        results += replay(trainer, stack, arguments.epochs)
         write(arguments.csv, results)
     report(results)
 
