@@ -2,10 +2,10 @@
 
     python benchmarks/side_by_side.py [--rounds 3] [--csv FILE]
 
-Random images, eight trials of each net: in turn, then side by side on streams of their own, several
-times. Losses are compared bit by bit. Batches of several thousand instances are where an engine
-whose graphs shared a workspace (before 1975617) went wrong; run it with PYTHONPATH set to the
-sources of an older commit to see it fail.
+Random images, eight trials of each net by one rule: in turn, then side by side on streams of their
+own, several times. Losses are compared bit by bit. Batches of several thousand instances are where
+an engine whose graphs shared a workspace (before 1975617) went wrong; run it with PYTHONPATH set to
+the sources of an older commit to see it fail.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from unbag.engine import Settings, Trial, train
 from unbag.rules import ProportionSquare
 
 SHAPES = ((1, 28, 28), (3, 32, 32))
-NETS = ("cnn_small", "cnn_small_plain", "cnn_padded", "cnn_large_plain")
+NETS = ("cnn_small", "cnn_small_plain", "cnn_large", "cnn_padded", "cnn_large_plain")
 BATCHES = (1, 5)  # bags of 1000
 N_INSTANCES, BAG_SIZE, N_TRIALS, EPOCHS = 20_000, 1000, 8, 6
 
@@ -66,6 +66,8 @@ def main():
     if arguments.csv:
         with open(arguments.csv, "w", newline="") as file:
             csv.writer(file).writerows(rows)
+    if any(same < n for *_, n, same, _ in rows[1:]):
+        raise SystemExit("Some trainings came out otherwise than alone.")
 
 
 if __name__ == "__main__":

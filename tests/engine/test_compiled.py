@@ -1,18 +1,22 @@
 """Compiled code is used where it does what the plain code does, and nowhere else."""
 
+import shutil
 import warnings
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from unbag.engine import Settings
-from unbag.engine.adam import StackedAdam, _compiled_move
+from unbag import BagBatch, Bags
+from unbag.engine import Settings, Trial, fused, train
+from unbag.engine.adam import StackedAdam, _compiled_move, _move
 from unbag.engine.compiled import Checked, changes, values_and_gradients
 from unbag.engine.learner import SingleLearner
 from unbag.engine.loop import torch_switches
 from unbag.errors import CompilationWarning
 from unbag.models import KeyedDropout
+from unbag.rules import DebiasedSquare, ProportionSquare
 
 
 def used(checked, *inputs):
@@ -24,7 +28,7 @@ def used(checked, *inputs):
 
 
 def test_a_compiled_function_that_agrees_is_used():
-    checked = Checked(lambda x: 2 * x, lambda x: x + x + 1e-6, values_and_gradients())
+    checked = Checked("thing", lambda x: 2 * x, lambda x: x + x + 1e-6, values_and_gradients())
     value, warned = used(checked, torch.ones(3))
     assert not warned
     assert (value > 2).all()
@@ -37,10 +41,12 @@ def test_a_compiled_function_that_agrees_is_used():
         lambda x: x * float("nan"),
         lambda x: torch.zeros_like(x),
         lambda x: (2 * x).detach() + 0 * x,  # the gradient alone
+        lambda x: (2 * x).detach(),
+        lambda x: x / 0 if len(x) == 0 else [][0],  # fails
     ],
 )
 def test_one_that_does_not_steps_aside_with_a_warning(wrong):
-    checked = Checked(lambda x: 2 * x, wrong, values_and_gradients())
+    checked = Checked("thing", lambda x: 2 * x, wrong, values_and_gradients())
     x = torch.ones(3, requires_grad=True)
     value, warned = used(checked, x)
     assert warned
@@ -56,7 +62,7 @@ def test_every_form_of_inputs_is_checked_and_each_once():
         calls.append(tuple(x.shape))
         return 2 * x
 
-    checked = Checked(plain, lambda x: x + x if len(x) < 5 else x, values_and_gradients())
+    checked = Checked("thing", plain, lambda x: x + x if len(x) < 5 else x, values_and_gradients())
     for size in (3, 4, 3, 4):
         assert not used(checked, torch.ones(size))[1]
     assert calls == [(3,), (4,)]
@@ -68,11 +74,40 @@ def test_every_form_of_inputs_is_checked_and_each_once():
     assert (value == 2).all()
 
 
+def test_dtypes_are_forms_too_and_one_that_disagrees_leaves_the_others_compiled():
+    def wrong_in_double(x):
+        return x if x.dtype == torch.float64 else x + x + 1e-6
+
+    checked = Checked("thing", lambda x: 2 * x, wrong_in_double, values_and_gradients())
+    assert not used(checked, torch.ones(3))[1]
+    assert used(checked, torch.ones(3, dtype=torch.float64))[1]
+    assert (checked(torch.ones(3)) > 2).all()
+
+
+def test_a_gradient_that_is_zero_but_for_rounding_is_no_disagreement():
+    a, b = torch.ones(5, requires_grad=True), torch.ones(5, requires_grad=True)
+    checked = Checked(
+        "thing",
+        lambda x: x * a + 1e-9 * b,
+        lambda x: x * a - 1e-9 * b,
+        values_and_gradients([a, b]),
+    )
+    assert not used(checked, torch.ones(5))[1]
+
+
+def test_a_lost_parameter_is_a_disagreement():
+    a, b = torch.ones(5, requires_grad=True), torch.ones(5, requires_grad=True)
+    checked = Checked(
+        "thing", lambda x: x * a * b, lambda x: x * a * b.detach(), values_and_gradients([a, b])
+    )
+    assert used(checked, torch.ones(5))[1]
+
+
 def test_what_is_missing_in_both_is_agreed_upon():
     both = torch.tensor([torch.nan, 1.0])
-    assert not used(Checked(lambda x: x * both, lambda x: both * x, values_and_gradients()), both)[
-        1
-    ]
+    assert not used(
+        Checked("thing", lambda x: x * both, lambda x: both * x, values_and_gradients()), both
+    )[1]
 
 
 def test_a_change_in_place_is_compared_by_how_much_it_changes():
@@ -84,7 +119,7 @@ def test_a_change_in_place_is_compared_by_how_much_it_changes():
     def wrong(x):
         x.add_(3)  # of a million, a tiny share
 
-    _, warned = used(Checked(plain, wrong, changes), state)
+    _, warned = used(Checked("thing", plain, wrong, changes), state)
     assert warned
     assert (state == 1e6 + 1).all()
 
@@ -94,9 +129,47 @@ def test_a_miscompiled_net_is_trained_uncompiled(monkeypatch):
     net = nn.Linear(2, 1)
     learner = SingleLearner(net, compile=True)
     x = torch.ones(4, 2)
-    with pytest.warns(CompilationWarning, match="runs uncompiled"):
+    with pytest.warns(CompilationWarning, match=r"compiles the net to .* runs uncompiled"):
         logits = learner.logits(x, shared=True)
     assert torch.equal(logits[0], net(x))
+
+
+def test_a_net_that_holds_moments_is_called_once(monkeypatch):
+    monkeypatch.setattr(torch, "compile", lambda model, **options: model)
+    net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Linear(3, 1))
+    SingleLearner(net, compile=True).logits(torch.rand(4, 2), shared=True)
+    assert net[1].num_batches_tracked == 1
+
+
+def test_unequal_bags_would_be_compiled_for_every_size_and_are_not(monkeypatch):
+    compiled = []
+    monkeypatch.setattr(torch, "compile", lambda model, **options: compiled.append(model) or model)
+    _compiled_move.cache_clear()
+    X = np.random.default_rng(0).normal(size=(30, 2)).astype("float32")
+    for offsets in ([0, 10, 20, 30], [0, 8, 20, 30]):
+        bags = Bags.from_arrays(X, offsets=offsets, counts=[2, 3, 4])
+        settings = Settings(max_epochs=1, bags_per_batch=2, compile=True)
+        train([Trial(ProportionSquare())], bags, model="linear", settings=settings)
+    _compiled_move.cache_clear()
+    fused._compiled.cache_clear()
+    assert sum(isinstance(model, nn.Module) and "Flatten" in repr(model) for model in compiled) == 1
+
+
+def test_a_rule_that_forgets_its_state_when_compiled_is_stepped_uncompiled(monkeypatch):
+    def forgetful(function, **options):
+        return lambda *inputs: function(*inputs[:-1], torch.full_like(inputs[-1], torch.nan))
+
+    monkeypatch.setattr(torch, "compile", forgetful)
+    fused._compiled.cache_clear()
+    rule = DebiasedSquare(debias="moving", beta=0.9)
+    batch = BagBatch(torch.rand(1, 5), 6, None, torch.tensor([0.4]), "binary")
+    logits, state = torch.randn(1, 30, requires_grad=True), torch.full((1, 1, 1), torch.nan)
+    with pytest.warns(CompilationWarning, match="step of DebiasedSquare"):
+        loss, state = fused.fused_step(rule, logits, batch, state)
+    later, _ = fused.fused_step(rule, logits, batch, state * 0.5)
+    fused._compiled.cache_clear()
+    assert torch.equal(later, rule.step(logits, batch, state * 0.5)[0])
+    assert not torch.equal(later, loss)
 
 
 def test_a_miscompiled_update_is_made_uncompiled(monkeypatch):
@@ -104,10 +177,25 @@ def test_a_miscompiled_update_is_made_uncompiled(monkeypatch):
     _compiled_move.cache_clear()
     weights = [torch.ones(3, requires_grad=True)]
     optimizer = StackedAdam(weights, torch.tensor([0.1]), stacked=False, compile=True)
-    with pytest.warns(CompilationWarning):
+    with pytest.warns(CompilationWarning, match="optimizer"):
         optimizer.step((torch.ones(3),))
     _compiled_move.cache_clear()
     torch.testing.assert_close(weights[0].detach(), torch.full((3,), 0.9))
+
+
+def test_an_update_that_forgets_its_moments_is_seen_by_its_second_step():
+    def forgetful(parameters, first, second, *others):
+        for moment in second:
+            moment.zero_()
+        _move(parameters, first, second, *others)
+
+    weights = [torch.ones(3, requires_grad=True)]
+    state = (weights, [torch.zeros(3)], [torch.zeros(3)], [torch.tensor(0.1)], [torch.ones(3)])
+    scalars = torch.tensor(1.0), torch.tensor(1e-7), (0.9, 0.5)
+    with torch.no_grad():
+        assert not used(Checked("thing", _move, _move, changes), *state, *scalars)[1]
+    with torch.no_grad():
+        assert used(Checked("thing", _move, forgetful, changes), *state, *scalars)[1]
 
 
 @pytest.mark.parametrize("rate", [0.2, 0.25, 0.5])
@@ -134,3 +222,16 @@ def test_there_is_room_to_compile_many_forms_and_it_is_given_back():
     with torch_switches(Settings()):
         assert config.recompile_limit == before
     assert config.recompile_limit == before
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.skipif(not any(map(shutil.which, ("g++", "clang++"))), reason="needs a compiler")
+def test_compiled_dropout_drops_the_same(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    x = torch.rand(1000, 32) + 0.1
+    for rate in (0.25, 0.5):  # the second is compiled in the presence of the first
+        torch._dynamo.reset()
+        drop = KeyedDropout(rate)
+        drop.dropout_key.fill_(2**31 - 100)
+        assert torch.equal(torch.compile(drop, dynamic=True)(x), drop(x))

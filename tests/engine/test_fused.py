@@ -46,3 +46,14 @@ def test_unequal_bags_are_not_traced(generator):
     found, _ = fused.fused_step(rule, logits, batch_of(generator, sizes), torch.zeros(1, 1, 1))
     assert found.shape == (1,)
     assert fused._compiled.cache_info().misses == 0
+
+
+def test_a_worker_s_part_of_a_batch_is_not_traced(generator):
+    class Part(BagBatch):
+        """Its averages are over the bags of all workers, which a plain batch does not know."""
+
+    whole = batch_of(generator, 6)
+    part = Part(whole.proportions, 6, None, whole.prior, "binary")
+    logits = torch.randn(1, 30, generator=generator)
+    fused.fused_step(RULES["proportion_square"](), logits, part, torch.zeros(1, 1, 1))
+    assert fused._compiled.cache_info().misses == 0

@@ -1,5 +1,6 @@
 """The architectures as the paper describes them, and the keyed dropout they use."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -66,6 +67,19 @@ def test_dropout_keeps_its_share_and_scale():
     assert out[out != 0].unique().item() == pytest.approx(1 / 0.75)
     rows = kept.mean(dim=1)
     assert rows.std().item() == pytest.approx((0.1875 / 500) ** 0.5, rel=0.2)
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.1, 0.2, 0.25, 0.5, 0.9])
+@pytest.mark.parametrize("key", [0, 2112189577, 2**31 - 2, -(2**31)])
+def test_the_mask_is_murmur3_of_position_and_key_modulo_2_to_the_32(rate, key):
+    drop = KeyedDropout(rate)
+    drop.dropout_key.fill_(key)
+    hashes = np.arange(5000, dtype=np.uint32) + np.array(key).astype(np.uint32)
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        hashes = hashes.astype(np.int32)
+        hashes = (hashes ^ (hashes >> shift)).astype(np.uint32) * np.uint32(factor)
+    kept = hashes.astype(np.int32) >= int((rate - 0.5) * 2**32)
+    assert np.array_equal(drop(torch.ones(5000)).numpy() > 0, kept)
 
 
 def test_masks_of_successive_steps_are_unrelated():

@@ -106,4 +106,4 @@ def _move(
 @cache
 def _compiled_move() -> Callable[..., None]:
     """One compiled function for all stacks, so that it is compiled once."""
-    return Checked(_move, torch.compile(_move), changes)
+    return Checked("optimizer", _move, torch.compile(_move), changes)

@@ -22,13 +22,17 @@ Observe = Callable[[Callable[..., Any], tuple[Any, ...]], list[Tensor]]
 
 # Rounding to bfloat16 in another order is a tenth of this; what compilers get wrong is far more.
 _TOLERANCE = 0.1
+# Of all that was observed: a gradient that is zero but for rounding is no disagreement.
+_NOISE = 1e-3
 
 
 class Checked:
-    """A compiled function that steps aside for the plain one if they disagree.
+    """A compiled function that steps aside for the plain one where they disagree.
 
     Parameters
     ----------
+    name : str
+        What a warning calls it.
     plain : function or module
     compiled : function
     observe : function
@@ -36,38 +40,53 @@ class Checked:
 
     Examples
     --------
-    >>> double = Checked(lambda x: 2 * x, lambda x: x + x, values_and_gradients())
+    >>> double = Checked("double", lambda x: 2 * x, lambda x: x + x, values_and_gradients())
     >>> double(torch.tensor([1.0]))
     tensor([2.])
     """
 
     def __init__(
-        self, plain: Callable[..., Any], compiled: Callable[..., Any], observe: Observe
+        self,
+        name: str,
+        plain: Callable[..., Any],
+        compiled: Callable[..., Any],
+        observe: Observe,
     ) -> None:
-        self.plain, self.compiled, self.observe = plain, compiled, observe
-        self.agrees = True
-        self._seen: set[object] = set()
+        self.name, self.plain, self.compiled, self.observe = name, plain, compiled, observe
+        self._agrees: dict[object, bool] = {}  # by form of the inputs
 
     def __call__(self, *inputs: Any) -> Any:
-        """What the compiled function says, once it has agreed on inputs of this form."""
-        if self.agrees:
-            self._check_once(inputs)
-        return (self.compiled if self.agrees else self.plain)(*inputs)
+        """What the compiled function says, if it has agreed on inputs of this form."""
+        form = self._form(inputs)
+        if form not in self._agrees:
+            self._agrees[form] = self._compare(inputs)
+        return (self.compiled if self._agrees[form] else self.plain)(*inputs)
 
-    def _check_once(self, inputs: tuple[Any, ...]) -> None:
+    def _form(self, inputs: tuple[Any, ...]) -> object:
         mode = torch.is_grad_enabled(), getattr(self.plain, "training", None)
-        form = (*mode, *(tensor.shape for tensor in _tensors(inputs)))
-        if form in self._seen:
-            return
-        self._seen.add(form)
-        found, wanted = (self.observe(f, inputs) for f in (self.compiled, self.plain))
-        self.agrees = all(map(_close, found, wanted))
-        if not self.agrees:
+        return *mode, *((t.shape, t.dtype, t.device, t.requires_grad) for t in _tensors(inputs))
+
+    def _compare(self, inputs: tuple[Any, ...]) -> bool:
+        wanted = self.observe(self.plain, inputs)
+        try:
+            found = self.observe(self.compiled, inputs)
+        except torch.cuda.OutOfMemoryError:
+            raise
+        except Exception as error:  # whatever a compiler fails with
+            self._warn(f"cannot compile the {self.name} ({type(error).__name__})")
+            return False
+        agrees = _agree(found, wanted)
+        if not agrees:
+            self._warn(f"compiles the {self.name} to something else than it is")
+        return agrees
+
+    def _warn(self, what: str) -> None:
+        if all(self._agrees.values()):  # said once
             warnings.warn(
-                f"torch {torch.__version__} compiles a part of this training to something else "
-                "than it is: that part runs uncompiled, which is slower.",
+                f"torch {torch.__version__} {what}. It runs uncompiled, which is right but slower; "
+                "compile=False asks for that, and another version of torch may be able to.",
                 CompilationWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
 
@@ -77,20 +96,28 @@ def values_and_gradients(parameters: Sequence[Tensor] = ()) -> Observe:
     def observe(function: Callable[..., Any], inputs: tuple[Any, ...]) -> list[Tensor]:
         values = list(_tensors(function(*inputs)))
         wrt = [t for t in (*parameters, *_tensors(inputs)) if t.requires_grad]
-        differentiable = [value.float().sum() for value in values if value.requires_grad]
-        if not differentiable:
+        if not wrt or not torch.is_grad_enabled():
             return values
-        gradients = torch.autograd.grad(differentiable, wrt, allow_unused=True)
-        return values + [gradient for gradient in gradients if gradient is not None]
+        sums = [_uneven_sum(value) for value in values if value.requires_grad]
+        found = torch.autograd.grad(sums, wrt, allow_unused=True) if sums else [None] * len(wrt)
+        zeros = map(torch.zeros_like, wrt)
+        return values + [z if g is None else g for g, z in zip(found, zeros, strict=True)]
 
     return observe
 
 
 def changes(function: Callable[..., Any], inputs: tuple[Any, ...]) -> list[Tensor]:
-    """Compare how the inputs are changed in place."""
+    """Compare how the inputs are changed in place, by a second call too: moments begin at zero."""
     copies = _copy(inputs)
-    function(*copies)
-    return [c - t.detach() for c, t in zip(_tensors(copies), _tensors(inputs), strict=True)]
+    for _ in range(2):
+        function(*copies)
+    return [c - t for c, t in zip(_tensors(copies), _tensors(inputs), strict=True)]
+
+
+def _uneven_sum(value: Tensor) -> Tensor:
+    """A sum with weights, since that of a normalised output would be constant."""
+    weights = torch.linspace(1, 2, value.numel(), device=value.device)
+    return (value.float() * weights.view(value.shape)).sum()
 
 
 def _tensors(nest: Any) -> Iterator[Tensor]:
@@ -103,12 +130,19 @@ def _tensors(nest: Any) -> Iterator[Tensor]:
 
 def _copy(nest: Any) -> Any:
     if isinstance(nest, Tensor):
-        return nest.detach().clone()
+        return nest.detach().clone().requires_grad_(nest.requires_grad)
     return type(nest)(map(_copy, nest)) if isinstance(nest, (list, tuple)) else nest
 
 
-def _close(found: Tensor, wanted: Tensor) -> bool:
+def _agree(found: list[Tensor], wanted: list[Tensor]) -> bool:
+    if len(found) != len(wanted):
+        return False
+    sizes = torch.stack([one.detach().float().nan_to_num().norm() for one in wanted])
+    gaps = torch.stack(list(map(_gap, found, wanted)))
+    return bool((gaps <= _TOLERANCE * sizes + _NOISE * sizes.norm()).all())
+
+
+def _gap(found: Tensor, wanted: Tensor) -> Tensor:
     found, wanted = found.detach().float(), wanted.detach().float()
     alike = (found == wanted) | (found.isnan() & wanted.isnan())
-    gap = torch.where(alike, 0.0, found - wanted).norm()
-    return bool(gap <= _TOLERANCE * wanted.nan_to_num().norm())
+    return torch.where(alike, 0.0, found - wanted).norm()

@@ -21,10 +21,13 @@ __all__ = ["fused_step"]
 
 StepResult = tuple[Tensor, Tensor | None]
 
+_both = values_and_gradients()
+
 
 def fused_step(rule: Rule, logits: Tensor, batch: BagBatch, state: Tensor) -> StepResult:
     """``rule.step(logits, batch, state)``, compiled where bags are equal and exact."""
-    if not isinstance(batch.sizes, int) or batch.noise_variance is not None:
+    plain = type(batch) is BagBatch and batch.noise_variance is None  # not a worker's part of one
+    if not plain or not isinstance(batch.sizes, int):
         return rule.step(logits, batch, state)
     assert batch.prior is not None
     tensors = (logits, batch.proportions, batch.prior, state)
@@ -41,4 +44,11 @@ def _compiled(
 
     logits, *others = (torch.zeros(shape, device=device) for shape in shapes)
     traced = make_fx(step)(logits.requires_grad_(), *others)
-    return Checked(step, torch.compile(traced, dynamic=False), values_and_gradients())
+    return Checked(f"step of {rule!r}", step, torch.compile(traced, dynamic=False), _observe)
+
+
+def _observe(function: Callable[..., StepResult], inputs: tuple[Tensor, ...]) -> list[Tensor]:
+    """What a step does at first, and with a state to go on from."""
+    *others, state = inputs
+    later = (*others, torch.full_like(state, 0.4))
+    return [*_both(function, inputs), *_both(function, later)]

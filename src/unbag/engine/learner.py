@@ -15,7 +15,8 @@ from unbag.models import KEY_SUFFIX, advance_key
 
 __all__ = ["Learner", "SingleLearner", "StackedLearner", "why_not_stackable"]
 
-# These draw from a global generator or change their buffers in place, which a stack cannot follow.
+# These draw from a global generator or change their buffers in place, which a stack cannot follow,
+# nor a comparison of two calls.
 _UNSTACKABLE = (
     nn.modules.dropout._DropoutNd,
     nn.modules.batchnorm._BatchNorm,
@@ -63,10 +64,12 @@ class SingleLearner:
         self.forward: Callable[[Tensor], Tensor] = self._compiled() if compile else model
         self.keys = [b for n, b in model.named_buffers() if n.endswith(KEY_SUFFIX)]
 
-    def _compiled(self) -> Checked:
+    def _compiled(self) -> Callable[[Tensor], Tensor]:
         """Code for one size of batch at a time, whatever else was compiled before."""
-        compiled = torch.compile(self.model, dynamic=False)
-        return Checked(self.model, compiled, values_and_gradients(self.parameters))
+        compiled: Callable[[Tensor], Tensor] = torch.compile(self.model, dynamic=False)
+        if any(isinstance(module, _UNSTACKABLE) for module in self.model.modules()):
+            return compiled  # to call it twice would change what it holds or draws
+        return Checked("net", self.model, compiled, values_and_gradients(self.parameters))
 
     @property
     def state(self) -> dict[str, Tensor]:

@@ -240,4 +240,4 @@ def _room_to_compile() -> AbstractContextManager[None]:
     """Nets and batches come in many forms; after eight, torch would go on uncompiled."""
     from torch._dynamo import config
 
-    return config.patch(recompile_limit=_MOST_FORMS)
+    return config.patch(cache_size_limit=_MOST_FORMS)  # its name in every version

@@ -46,7 +46,9 @@ class Settings:
     precision : {"float32", "tf32", "bfloat16"}
         Of the matrix products on a GPU; weights are always single precision.
     compile : bool
-        Compile the optimizer, and models and rules that are not stacked; worth it on a GPU only.
+        Compile the optimizer, and models and rules that are not stacked and see bags of one size;
+        worth it on a GPU only. What torch compiles wrongly, or not at all, runs uncompiled, with a
+        `CompilationWarning`.
     side_by_side : int
         On a GPU, how many trials that cannot be stacked share it, each on a stream of its own.
     progress : bool

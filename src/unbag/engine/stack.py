@@ -39,6 +39,7 @@ class Stack:
         self.trials, self.data, self.settings, self.device = trials, data, settings, X.device
         self.input_shape = tuple(X.shape[1:])
         models = [self._model(build, t, d.bags, X) for t, d in zip(trials, data, strict=True)]
+        self.batches = self._cut(data)
         self.learner = self._learner(models)
         rates = torch.tensor([t.learning_rate for t in trials], device=X.device)
         self.optimizer = StackedAdam(
@@ -47,7 +48,6 @@ class Stack:
         prior = torch.tensor(
             np.array([d.prior for d in data]), dtype=torch.float32, device=X.device
         )
-        self.batches = self._cut(data)
         self.step = self._step(X, prior)
         self.stream = torch.cuda.Stream() if X.device.type == "cuda" else None
         self.record = Record(self.learner, settings.criterion, settings.patience)
@@ -77,7 +77,8 @@ class Stack:
     def _learner(self, models: list[nn.Module]) -> Learner:
         if len(models) > 1:
             return StackedLearner(models)
-        return SingleLearner(models[0], compile=self.settings.compile)
+        of_one_size = all(isinstance(batch.sizes, int) for batch in self.batches)
+        return SingleLearner(models[0], compile=self.settings.compile and of_one_size)
 
     def on_stream(self) -> AbstractContextManager[Any]:
         """Where this stack's work goes: on a GPU, a stream of its own."""

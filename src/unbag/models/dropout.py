@@ -43,7 +43,7 @@ class KeyedDropout(nn.Module):
         self.rate = rate
         # A compiler takes an integer of a module for a constant; a fraction may become a variable
         # of its code, and the threshold that follows from it is then another layer's (torch 2.13).
-        self.n_dropped = int(rate * _N_HASHES)
+        self.n_dropped = int((rate - 0.5) * _N_HASHES) + _N_HASHES // 2
         # Where the instances stand in the whole batch, if these are not all of it.
         self.slots: Tensor | None = None
         self.register_buffer(KEY_SUFFIX, torch.randint(2**31 - 1, (), dtype=torch.int32))
