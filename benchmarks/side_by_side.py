@@ -4,8 +4,8 @@
 
 Random images, eight trials of each net by one rule: in turn, then side by side on streams of their
 own, several times. Losses are compared bit by bit. Batches of several thousand instances are where
-an engine whose graphs shared a workspace (before 1975617) went wrong; run it with PYTHONPATH set to
-the sources of an older commit to see it fail.
+an engine whose graphs shared a workspace (before 1975617) went wrong; set PYTHONPATH to the
+sources of an older commit to compare.
 """
 
 import argparse
