@@ -43,11 +43,16 @@ def stacks_of(rows, size):
         yield from (found[start : start + size] for start in range(0, len(found), size))
 
 
-def first_of_each_cell(rows, n):
-    cells = defaultdict(list)
+def some_of_each_cell(rows, n):
+    """Those of the learning rate that most seeds have come first: that is what tables show."""
+    cells = defaultdict(lambda: defaultdict(list))
     for row in rows:
-        cells[row.spec.cell].append(row)
-    return [row for found in cells.values() for row in found[:n]]
+        cells[row.spec.cell][row.spec.learning_rate].append(row)
+    chosen = []
+    for rates in cells.values():
+        found = sorted(rates.values(), key=len, reverse=True)
+        chosen += [row for rate in found for row in rate][:n]
+    return chosen
 
 
 def replay(trainer, rows, epochs):
@@ -87,7 +92,7 @@ def main():
     models, ks = arguments.models.split(","), arguments.ks.split(",")
     rows = [row for row in read_rows(arguments.store) if replayable(row, models)]
     rows = [row for row in rows if str(row.spec.bag_size) in ks]
-    rows = first_of_each_cell(rows, arguments.per_cell)
+    rows = some_of_each_cell(rows, arguments.per_cell)
     data = {n: load_problem(n, folder=arguments.data) for n in {r.spec.dataset for r in rows}}
     rows = [row for row in rows if row.spec.data == data[row.spec.dataset].fingerprint]
     settings = {"precision": arguments.precision, "compile": arguments.compile}
