@@ -3,8 +3,9 @@
     python benchmarks/fidelity.py --rows results/rows.sqlite
     python benchmarks/fidelity.py --data DIR --model linear --bag-size 1000 --seeds 10
 
-The first reads finished trainings: how much the best error varies with the partition into bags, how
-much of that two rules share, and what a mean of minima gives in place of the minimum of the mean.
+The first reads finished trainings with bags drawn for each seed: how much the best error varies
+with the partition, how much of that two rules share, and what a mean of minima gives in place of
+the minimum of the mean.
 The second trains the paper's rules on MNIST once as the tables do, and once for each thing that the
 paper leaves open and we might have wrong. Learning rate and epoch are chosen on the test set, as in
 the paper. What it really was, its code told later: `unbag reproduce mnist --exact`.
@@ -130,14 +131,17 @@ def print_rows(path):
     best = {}
     for cell, found in index_rows(read_rows(path)).items():
         rate, _ = best_by_test(found)
-        if cell.rule in (*RULES, "debiased_square") and len(found.seeds(rate)) > 2:
+        of_a_table = cell.rule in (*RULES, "debiased_square") and cell.measures == "errors"
+        drawn = cell.conditions == "ours" and not cell.teacher and cell.bags_per_batch
+        if of_a_table and drawn and len(found.seeds(rate)) > 2:
             rows = [found.rows[rate, seed].arrays["test_error"] for seed in found.seeds(rate)]
             best[cell] = 100 * np.array(rows)
     for cell, errors in best.items():
         epoch = errors.mean(axis=0).argmin()
         each, minima = errors[:, epoch], errors.min(axis=1)
         print(
-            f"{cell.dataset} {cell.model} k={cell.bag_size} {cell.rule} {cell.options}: "
+            f"{cell.dataset} {cell.model} k={cell.bag_size} {cell.rule} {cell.options}"
+            f"{' redrawn' if cell.redraw else ''}: "
             f"minimum of the mean {each.mean():.2f}, mean of minima {minima.mean():.2f}, "
             f"deviation over {len(each)} partitions {each.std(ddof=1):.2f}, "
             f"range {each.min():.2f} to {each.max():.2f}"

@@ -1,6 +1,6 @@
 """Trains the first epochs of stored rows again: which came out otherwise than today's code has it?
 
-    python benchmarks/replay.py --data DIR --models linear,mlp100 [--device cuda] [--per-cell 8]
+    python benchmarks/replay.py --data DIR --models linear,mlp100 [--device cuda] [--each 2]
 
 A row keeps its mean loss of every epoch, so one or two tell whether it was trained as it would be
 today. Rounding differs between devices, precisions and versions of kernels: losses then differ in
@@ -19,6 +19,7 @@ from statistics import median
 import numpy as np
 
 from unbag.datasets import load_problem
+from unbag.experiments.selection import best_by_test, index_rows
 from unbag.experiments.store import read_rows
 from unbag.experiments.training import Trainer
 
@@ -32,7 +33,7 @@ COLUMNS = (
 def replayable(row, models):
     spec = row.spec
     constant = spec.schedule == "constant" and spec.measures == "errors" and spec.bags_per_batch
-    return spec.model in models and constant and not spec.teacher and "loss" in row.arrays
+    return spec.model in models and constant and not spec.teacher
 
 
 def stacks_of(rows, size):
@@ -43,15 +44,15 @@ def stacks_of(rows, size):
         yield from (found[start : start + size] for start in range(0, len(found), size))
 
 
-def some_of_each_cell(rows, n):
-    """Those of the learning rate that most seeds have come first: that is what tables show."""
-    cells = defaultdict(lambda: defaultdict(list))
-    for row in rows:
-        cells[row.spec.cell][row.spec.learning_rate].append(row)
+def shown_in_tables(rows, n):
+    """Of every cell's rows at the learning rate that the tables show, n for each commit."""
     chosen = []
-    for rates in cells.values():
-        found = sorted(rates.values(), key=len, reverse=True)
-        chosen += [row for rate in found for row in rate][:n]
+    for found in index_rows(rows).values():
+        rate, _ = best_by_test(found)
+        by_commit = defaultdict(list)
+        for seed in found.seeds(rate):
+            by_commit[found.rows[rate, seed].outcome["commit"]].append(found.rows[rate, seed])
+        chosen += [row for alike in by_commit.values() for row in alike[:n]]
     return chosen
 
 
@@ -64,7 +65,8 @@ def replay(trainer, rows, epochs):
 
 def relative_gap(stored, again):
     """The largest over the epochs; infinite where only one is a number."""
-    gaps = np.where(np.isnan(stored) & np.isnan(again), 0, abs(again - stored) / abs(stored))
+    sizes = np.maximum(abs(stored), np.finfo(np.float32).tiny)
+    gaps = np.where(np.isnan(stored) & np.isnan(again), 0, abs(again - stored) / sizes)
     return float(np.nan_to_num(gaps, nan=np.inf).max())
 
 
@@ -84,7 +86,7 @@ def main():
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--compile", action="store_true")
-    parser.add_argument("--per-cell", type=int, default=10**6)
+    parser.add_argument("--each", type=int, default=1, help="rows of a cell and commit")
     parser.add_argument("--ks", default="10,100,1000")
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--csv", type=Path)
@@ -92,7 +94,7 @@ def main():
     models, ks = arguments.models.split(","), arguments.ks.split(",")
     rows = [row for row in read_rows(arguments.store) if replayable(row, models)]
     rows = [row for row in rows if str(row.spec.bag_size) in ks]
-    rows = some_of_each_cell(rows, arguments.per_cell)
+    rows = shown_in_tables(rows, arguments.each)
     data = {n: load_problem(n, folder=arguments.data) for n in {r.spec.dataset for r in rows}}
     rows = [row for row in rows if row.spec.data == data[row.spec.dataset].fingerprint]
     settings = {"precision": arguments.precision, "compile": arguments.compile}

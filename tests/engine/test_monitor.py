@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from unbag.bags import make_bags
-from unbag.engine import Monitor, Settings, Trial, held_out_risk, labelled_error, train
+from unbag.engine import Monitor, Settings, Trial, held_out_risk, labelled_error, monitor, train
 from unbag.evaluation import estimate_risk
 
 
@@ -24,6 +24,16 @@ def test_held_out_risk_is_the_risk_that_evaluation_states(rng, task, criterion):
     by_bag = logits[bags.rows].reshape(1, 400, -1)
     found = held_out_risk(bags, criterion=criterion).measure(by_bag)
     assert found.item() == pytest.approx(wanted, rel=1e-5)
+
+
+def test_what_a_monitor_compares_with_is_moved_to_a_device_once(monkeypatch):
+    moves = []
+    monkeypatch.setattr(monitor, "_move", lambda batch, device: moves.append(device) or batch)
+    bags = make_bags(np.zeros((40, 1)), np.arange(40) % 2, bag_size=10, seed=0)
+    measure = held_out_risk(bags).measure
+    for _ in range(3):
+        measure(torch.zeros(1, 40, 1))
+    assert moves == [torch.device("cpu")]
 
 
 class Counted(nn.Linear):

@@ -82,6 +82,12 @@ def test_rows_of_other_data_are_not_done(store):
     assert Runner([small_grid()], store, others).plan().n_done == 0
 
 
+def test_only_seeds_that_were_asked_for_are_done(store):
+    run(store)
+    few = Runner([small_grid().restrict(n_seeds=1)], store, DATA).plan().n_done
+    assert few == sum(row.spec.seed == 0 for row in store.rows()) < len(store.rows())
+
+
 def test_a_trial_gives_the_same_numbers_in_any_stack(tmp_path):
     found = []
     for size in (1, 10):

@@ -70,6 +70,15 @@ def test_a_summary_by_hand():
     assert cell.regret == pytest.approx(1.0)
 
 
+def test_the_cost_of_choosing_without_labels_is_over_the_seeds_of_both_choices():
+    curves = {(0.01, 0): [0.10], (0.01, 1): [0.20], (0.01, 2): [0.90], (0.001, 0): [0.15]}
+    curves |= {(0.001, 1): [0.25]}
+    risks = {key: [0.5 if key[0] == 0.01 else 0.4] for key in curves}
+    [cell] = summarize(GRID, rows_of(CELL, curves, risks=risks))
+    assert (cell.learning_rate, cell.free_rate) == (0.01, 0.001)
+    assert cell.regret == pytest.approx(5.0)
+
+
 def run_on(data, error, *, seeds=CELL.seeds, **outcome):
     rows = rows_of(CELL, {(0.01, seed): [error] for seed in seeds}, data=data)
     return [replace(row, outcome=row.outcome | outcome) for row in rows]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 import torch
@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 Criterion = Literal["zero_one", "square"]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,9 +104,10 @@ def held_out_risk(
     noise = None if bags.noise_variance is None else torch.tensor(bags.noise_variance)
     batch = BagBatch(torch.tensor(bags.proportions).float(), sizes, noise, task=bags.task)
     scale = risk_scale(bags.task, bags.n_outputs, hard=criterion == "zero_one")
+    batch_on = _once_a_device(lambda device: _move(batch, device))
 
     def measure(logits: Tensor) -> Tensor:
-        here = _move(batch, logits.device)
+        here = batch_on(logits.device)
         scores = _scores(logits, bags.task, criterion)
         return scale * pairwise_risk(here.mean(scores) - here.targets, here)
 
@@ -121,14 +123,27 @@ def labelled_error(X: Any, y: Any, *, name: str = "test_error") -> Monitor:
             f"{given.shape}. With several classes, pass the number of each instance's class."
         )
     labels = torch.as_tensor(given.reshape(-1))
+    labels_on = _once_a_device(lambda device: labels.to(device))
 
     def measure(logits: Tensor) -> Tensor:
-        wanted = labels.to(logits.device)
+        wanted = labels_on(logits.device)
         binary = logits.shape[-1] == 1
         predicted = logits.squeeze(-1) > 0 if binary else logits.argmax(dim=-1)
         return (predicted != wanted).float().mean(dim=-1)
 
     return Monitor(name, X, measure)
+
+
+def _once_a_device(move: Callable[[torch.device], T]) -> Callable[[torch.device], T]:
+    """What was moved to a device stays there: a copy in every epoch would make a GPU wait."""
+    moved: dict[torch.device, T] = {}
+
+    def on(device: torch.device) -> T:
+        if device not in moved:
+            moved[device] = move(device)
+        return moved[device]
+
+    return on
 
 
 def _move(batch: BagBatch, device: torch.device) -> BagBatch:

@@ -15,6 +15,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from unbag.experiments.grid import Cell, Grid
 from unbag.experiments.selection import CellRows, best_by_test, index_rows
 from unbag.experiments.store import Row
+from unbag.experiments.tables import net_name
 
 __all__ = ["FIGURES", "draw_figure", "write_figures"]
 
@@ -32,6 +33,7 @@ _COLOURS = {
     "DSQ, beta 0.99": "#CC79A7",
 }
 _NAMES = {"mnist": "MNIST, odd against even", "cifar": "CIFAR-10, animal against machine"}
+_BAGS = {"ours": "bags drawn for each seed", "exact": "the paper's bags"}
 
 Found = Sequence[tuple[Cell, CellRows]]
 
@@ -49,20 +51,20 @@ def _panels(n: int, title: str, *, width: float = 5.0) -> tuple[Figure, list[Axe
     return figure, list(axes)
 
 
-def _by_dataset(found: Found) -> dict[str, list[tuple[Cell, CellRows]]]:
+def _by_dataset(found: Found) -> list[Found]:
     names = dict.fromkeys(cell.dataset for cell, _ in found)
-    return {name: [pair for pair in found if pair[0].dataset == name] for name in names}
+    return [[pair for pair in found if pair[0].dataset == name] for name in names]
 
 
 def training_curves(title: str, found: Found) -> Figure:
     """Figure 1: mean test error of each rule at its best rate, and one deviation around it."""
     parts = _by_dataset(found)
     figure, axes = _panels(len(parts), title)
-    for ax, (name, pairs) in zip(axes, parts.items(), strict=True):
+    for ax, pairs in zip(axes, parts, strict=True):
         for cell, rows in pairs:
             curves = 100 * rows.curves(best_by_test(rows)[0], "test_error")
             _draw_band(ax, curves, cell.rule.label)
-        _label_errors(ax, name)
+        _label_errors(ax, pairs[0][0])
     return figure
 
 
@@ -70,13 +72,13 @@ def full_batch_curves(title: str, found: Found) -> Figure:
     """Figure 3: mean test error of descent on the full batch; the start is what differs."""
     parts = _by_dataset(found)
     figure, axes = _panels(len(parts), title)
-    for ax, (name, pairs) in zip(axes, parts.items(), strict=True):
+    for ax, pairs in zip(axes, parts, strict=True):
         for cell, rows in pairs:
             curve = 100 * rows.curves(rows.rates[0], "test_error").mean(axis=0)
             epochs = np.arange(1, len(curve) + 1)
             ax.plot(epochs, curve, color=_COLOURS.get(cell.rule.label), label=cell.rule.label)
         ax.set_xscale("log")
-        _label_errors(ax, name)
+        _label_errors(ax, pairs[0][0])
     return figure
 
 
@@ -119,8 +121,9 @@ def _draw_band(ax: Axes, curves: Any, label: str) -> None:
     ax.fill_between(epochs, low, mean + spread, color=_COLOURS.get(label), alpha=0.2, lw=0)
 
 
-def _label_errors(ax: Axes, dataset: str) -> None:
-    ax.set(xlabel="epoch", ylabel="test error in percent", title=_NAMES.get(dataset, dataset))
+def _label_errors(ax: Axes, cell: Cell) -> None:
+    title = f"{_NAMES[cell.dataset]}\n{net_name(cell.model)}; {_BAGS[cell.spec.conditions]}"
+    ax.set(xlabel="epoch", ylabel="test error in percent", title=title)
     ax.set_yscale("log")
     ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     for axis in (ax.xaxis, ax.yaxis):

@@ -13,7 +13,10 @@ from unbag.experiments.spec import RIDGE, RIDGE_POINTS, Conditions, TrialSpec
 from unbag.models import MODELS
 from unbag.rules import RULES
 
-__all__ = ["GRIDS", "Cell", "Grid", "RuleEntry", "Teacher", "load_grids"]
+__all__ = ["GRIDS", "Cell", "Grid", "Part", "RuleEntry", "Teacher", "load_grids"]
+
+Part = Literal["models", "rules", "bag_sizes"]
+"""What a grid can be cut down in."""
 
 GRIDS = ("mnist", "cifar", "mnist_exact", "cifar_exact", "figure1", "figure2", "figure3")
 
@@ -188,6 +191,10 @@ class Grid:
             epochs=self.epochs if epochs is None else epochs,
         )
 
+    def names(self, part: Part) -> list[Any]:
+        """What `restrict` knows a part of the grid by; rules have two names each."""
+        return _rule_names(self.rules) if part == "rules" else list(getattr(self, part))
+
 
 def load_grids(name: str) -> list[Grid]:
     """Read a declared grid: one, or where it extends others, one for each of them.
@@ -265,9 +272,12 @@ def _teachable(every: tuple[RuleEntry, ...], models: Iterable[str]) -> tuple[Rul
 
 def _named(every: tuple[RuleEntry, ...], wanted: Iterable[str]) -> tuple[RuleEntry, ...]:
     names = {name.lower() for name in wanted}
-    known = {name for rule in every for name in (rule.label.lower(), rule.name)}
-    _check_known("rules", names, sorted(known))
+    _check_known("rules", names, _rule_names(every))
     return tuple(rule for rule in every if {rule.label.lower(), rule.name} & names)
+
+
+def _rule_names(rules: Iterable[RuleEntry]) -> list[str]:
+    return sorted({name for rule in rules for name in (rule.label.lower(), rule.name)})
 
 
 def _check_known(option: str, wanted: Iterable[Any], known: Iterable[Any]) -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 __all__ = ["FORMATS", "Table", "Text", "render"]
 
+_LONGEST_LINE = 60
+
 
 @dataclass(frozen=True)
 class Text:
@@ -71,7 +73,10 @@ def _latex_table(table: Table) -> str:
         previous = row[0].text
         lines.append(" & ".join(_latex_text(t) for t in row) + r" \\")
     head = " & ".join(_escape_latex(name) for name in table.header) + r" \\"
-    columns = "l" * 2 + "c" * (len(table.header) - 2)
+    widths = [
+        max((len(row[i].text) for row in table.rows), default=0) for i in range(len(table.header))
+    ]
+    columns = "".join(_latex_column(i, width) for i, width in enumerate(widths))
     return "\n".join(
         [
             r"\begin{table}[h]\centering\footnotesize",
@@ -86,6 +91,11 @@ def _latex_table(table: Table) -> str:
             r"\end{table}",
         ]
     )
+
+
+def _latex_column(number: int, width: int) -> str:
+    """Sentences are broken into lines; bag sizes and nets stand to the left."""
+    return "p{7cm}" if width > _LONGEST_LINE else "l" if number < 2 else "c"
 
 
 def _latex_text(text: Text) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from unbag.datasets import Labelled, load_problem
 from unbag.errors import StoreError, UnbagError
-from unbag.experiments.grid import Grid, load_grids
+from unbag.experiments.grid import Grid, Part, load_grids
 from unbag.experiments.store import Store, read_rows
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from unbag.experiments.runner import Plan, Runner
 
 Show = Callable[[str], None]
+
+_OPTIONS: dict[Part, str] = {"models": "rows", "rules": "rules", "bag_sizes": "ks"}
 
 __all__ = ["Request", "chosen_grids", "render_request", "run_request"]
 
@@ -74,22 +76,56 @@ class Request:
 
 
 def chosen_grids(names: tuple[str, ...], restriction: Mapping[str, Any]) -> list[Grid]:
-    """Grids with these names, cut down; those that nothing is left of are skipped.
+    """Grids with these names, cut down to what each has of it; those without any are skipped.
 
     Raises
     ------
     UnbagError
-        If nothing is left at all.
+        If no grid has one of the names, or none all that was asked for.
     """
-    kept, reasons = [], []
-    for grid in (grid for name in names for grid in load_grids(name)):
-        try:
-            kept.append(grid.restrict(**restriction))
-        except ValueError as error:
-            reasons.append(error)
+    grids = [grid for name in names for grid in load_grids(name)]
+    _check_names(grids, restriction)
+    parts = [_part(grid, restriction) for grid in grids]
+    kept = [part for part in parts if part is not None]
     if not kept:
-        raise UnbagError(str(reasons[0])) from reasons[0]
+        asked = [f"--{option} {_listed(restriction[part])}" for part, option in _given(restriction)]
+        raise UnbagError(f"No table or figure has all of this: {' '.join(asked)}.")
     return kept
+
+
+def _given(restriction: Mapping[str, Any]) -> list[tuple[Part, str]]:
+    return [(part, option) for part, option in _OPTIONS.items() if restriction.get(part)]
+
+
+def _check_names(grids: list[Grid], restriction: Mapping[str, Any]) -> None:
+    """Every name is that of something, and there are as many seeds."""
+    for part, option in _given(restriction):
+        known = dict.fromkeys(name for grid in grids for name in grid.names(part))
+        for name in restriction[part]:
+            if _as_named(name) not in known:
+                raise UnbagError(f"{option} must be among {_listed(known)}, got {name!r}.")
+    n_seeds, most = restriction.get("n_seeds"), max(len(grid.seeds) for grid in grids)
+    if n_seeds is not None and n_seeds > most:
+        raise UnbagError(f"seeds must be at most {most}, as many as are declared, got {n_seeds}.")
+
+
+def _part(grid: Grid, restriction: Mapping[str, Any]) -> Grid | None:
+    """What a grid has of it, if anything."""
+    own = dict(restriction)
+    for part, _ in _given(restriction):
+        own[part] = [name for name in own[part] if _as_named(name) in grid.names(part)]
+        if not own[part]:
+            return None
+    found = grid.restrict(**own)
+    return found if any(True for _ in found.cells()) else None
+
+
+def _as_named(name: Any) -> Any:
+    return name.lower() if isinstance(name, str) else name
+
+
+def _listed(names: Iterable[Any]) -> str:
+    return ", ".join(map(str, names))
 
 
 def run_request(request: Request, console: Console, show: Show) -> dict[str, Any]:

@@ -96,9 +96,10 @@ class Runner:
     def plan(self) -> Plan:
         """What is done, what is missing, and how long it will take."""
         missing = self.missing()
-        known = {cell.spec.cell for grid in self.grids for cell in grid.cells()}
+        seeds = {cell.spec.cell: cell.seeds for grid in self.grids for cell in grid.cells()}
         n_done = sum(
-            row.spec.cell in known and self._is_ours(row.spec) for row in self.store.rows()
+            row.spec.seed in seeds.get(row.spec.cell, ()) and self._is_ours(row.spec)
+            for row in self.store.rows()
         )
         stacks = self._stacks(missing)
         return Plan(n_done, missing, sum(self.costs.stack(stack) for stack in stacks))

@@ -39,9 +39,9 @@ _NETS = {
 }
 
 
-def net_name(summary: CellSummary) -> str:
-    """What the net of a cell is called in the tables."""
-    return _NETS[summary.cell.model]
+def net_name(model: str) -> str:
+    """What a net is called in tables and figures."""
+    return _NETS[model]
 
 
 Pick = Callable[[CellSummary], Estimate | None]
@@ -91,14 +91,17 @@ def error_table(
     seeds = [value.n_seeds for value in map(pick, cells) if value is not None]
     most = max(seeds, default=0)
     if min(seeds, default=0) < most:
-        caption += f" {most} seeds where a cell names no other number."
+        caption += (
+            f" {most} seeds where a cell names no other number; bold is the least of those in a "
+            "row that have the most seeds."
+        )
     rows = []
     for size in grid.bag_sizes:
         for model in grid.models:
             row = [found.get((size, model, label)) for label in labels]
             if any(row):
                 texts = _row_texts(row, pick, most, paper=paper)
-                rows.append((Text(str(size)), Text(_NETS[model]), *texts))
+                rows.append((Text(str(size)), Text(net_name(model)), *texts))
     return Table(caption, ("k", "net", *labels), tuple(rows))
 
 
@@ -124,7 +127,7 @@ def _difference_table(cells: list[CellSummary]) -> Table:
     rows = tuple(
         (
             Text(str(c.cell.bag_size)),
-            Text(net_name(c)),
+            Text(net_name(c.cell.model)),
             Text(c.cell.rule.label),
             Text(format_estimate(c.best)),
             Text(str(c.n_seeds)),
@@ -160,7 +163,7 @@ def _winner_row(row: PaperRow) -> tuple[Text, ...]:
     cell = row.ours.cell
     return (
         Text(str(cell.bag_size)),
-        Text(net_name(row.ours)),
+        Text(net_name(cell.model)),
         Text(format_error(row.published)),
         Text(format_estimate(row.ours.best)),
         Text(str(row.ours.n_seeds)),
@@ -174,7 +177,8 @@ def _regret_line(cells: list[CellSummary]) -> str:
     return (
         "Learning rate and epoch chosen without labels cost a median of "
         f"{median(regrets):.2f} points of test error over {len(regrets)} cells (largest "
-        f"{max(regrets):.1f}) against choosing them on the test set."
+        f"{max(regrets):.1f}) against choosing them on the test set, over the seeds that both "
+        "choices have."
     )
 
 
@@ -187,7 +191,7 @@ def _blind_table(grid: Grid, cells: list[CellSummary]) -> list[Table | str]:
     rows = tuple(
         (
             Text(str(c.cell.bag_size)),
-            Text(net_name(c)),
+            Text(net_name(c.cell.model)),
             Text(c.cell.rule.label),
             Text(format_error(blind.estimate)),
             Text(format_error(blind.truth)),
@@ -266,7 +270,7 @@ _COLUMNS: dict[str, Callable[[CellSummary], object]] = {
     "free_se": lambda c: c.free.standard_error,
     "free_whole": lambda c: c.free_whole.mean,
     "free_whole_se": lambda c: c.free_whole.standard_error,
-    "regret": lambda c: round(c.regret, 6),
+    "regret": lambda c: c.regret,
     "blind_estimate": lambda c: c.blind and c.blind.estimate,
     "blind_truth": lambda c: c.blind and c.blind.truth,
     "blind_width": lambda c: c.blind and c.blind.width,

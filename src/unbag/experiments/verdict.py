@@ -69,7 +69,7 @@ def _texts(c: CellSummary) -> tuple[Text, Text, Text, Text, Text, Text]:
     return (
         Text(_DATASETS[c.cell.dataset]),
         Text(str(c.cell.bag_size)),
-        Text(net_name(c)),
+        Text(net_name(c.cell.model)),
         Text(c.cell.rule.label),
         Text(format_estimate(c.best)),
         Text(_CONDITIONS[c.cell.spec.conditions]),
