@@ -8,6 +8,7 @@ from statistics import median
 
 import pytest
 
+from unbag.experiments.figures import FIGURES
 from unbag.experiments.grid import load_grids
 from unbag.experiments.published import name_in_paper
 from unbag.experiments.store import read_rows
@@ -112,10 +113,10 @@ def test_the_rows_that_need_a_teacher_are_counted():
     assert f"in {count} of them only by taught nets" in " ".join(text_of("README.md").split())
 
 
-@pytest.mark.parametrize("name", ["figure1", "figure2", "figure3"])
-def test_every_cell_of_a_figure_has_rows(name):
+def test_every_cell_of_a_figure_has_rows():
     found = {row.spec.cell for row in read_rows(ROOT / "results" / "rows.sqlite")}
-    assert {cell.spec.cell for grid in load_grids(name) for cell in grid.cells()} <= found
+    figures = [grid for name in FIGURES for grid in load_grids(name)]
+    assert {cell.spec.cell for grid in figures for cell in grid.cells()} <= found
 
 
 def test_the_share_of_published_numbers_is_that_of_the_tables():

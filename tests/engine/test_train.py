@@ -11,6 +11,7 @@ from torch import nn
 from unbag import Bags, make_bags
 from unbag.engine import Settings, Trial, held_out_risk, labelled_error, train
 from unbag.engine.monitor import Monitor
+from unbag.engine.record import Record
 from unbag.errors import BagDataError, StackingWarning
 from unbag.models import MODELS
 from unbag.rules import CountLikelihood, DebiasedSquare, EasyLog, Eprm, ProportionSquare
@@ -48,6 +49,17 @@ def test_dropout_is_the_same_in_a_stack(rng, model):
     together = train(trials, bags, model=model, settings=settings)
     [alone] = train(trials[1:], bags, model=model, settings=settings)
     torch.testing.assert_close(weights_of(together[1]), weights_of(alone), rtol=1e-3, atol=1e-4)
+
+
+def test_only_a_progress_bar_asks_how_it_goes(rng, monkeypatch):
+    asked = []
+    monkeypatch.setattr(Record, "summary", lambda record: asked.append(record) or "0.5")
+    X, y = problem(rng)
+    bags = make_bags(X, y, bag_size=10, seed=0)
+    train([Trial()], bags, settings=SHORT)
+    assert asked == []
+    train([Trial()], bags, settings=replace(SHORT, progress=True))
+    assert len(asked) == SHORT.max_epochs
 
 
 def test_same_seed_same_bits(rng):

@@ -155,7 +155,7 @@ def _run(stacks: list[Stack], monitors: Sequence[Monitor], max_epochs: int, tick
             torch.manual_seed(derive_seed(stacks[0].trials[0].seed, "training"))
             for epoch in range(max_epochs):
                 run_epoch(stacks, monitors, epoch)
-                tick(stacks[0].record.summary())
+                tick(stacks[0].summary)
                 if all(stack.record.finished for stack in stacks):
                     break
     except KeyboardInterrupt:

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 __all__ = ["Tick", "progress_bar"]
 
-Tick = Callable[[str], None]
+Tick = Callable[[Callable[[], str]], None]
+"""Called with a function that words the text; it may make a GPU wait, so only a bar calls it."""
 
 
 @contextmanager
@@ -28,4 +29,4 @@ def progress_bar(title: str, total: int, *, show: bool) -> Iterator[Tick]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=total, text="")
-        yield lambda text: bar.update(task, advance=1, text=text)
+        yield lambda text: bar.update(task, advance=1, text=text())

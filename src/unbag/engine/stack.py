@@ -115,6 +115,11 @@ class Stack:
         after = self.step.step if isinstance(self.step, GraphedStep) else self.step
         after.take_over(before, index)
 
+    def summary(self) -> str:
+        """A few words for the progress bar."""
+        self._wait()
+        return self.record.summary()
+
     def results(self) -> list[TrialResult]:
         """One result a trial, as it is now."""
         self._wait()

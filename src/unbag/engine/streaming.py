@@ -68,7 +68,7 @@ def train_stream(
             stream.learner.train(False)
             values = {"loss": stream.step.loss_sum / max(stream.n_steps, 1)}
             stream.record.add(values | measure_all(monitors, stream.learner))
-            tick(stream.record.summary())
+            tick(stream.record.summary)
             if stream.record.finished:
                 break
     return stream.record.results(trials, (parts.n_features,))

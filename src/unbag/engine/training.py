@@ -72,7 +72,7 @@ class Training:
                     for epoch in range(len(stack.record.epochs), until):
                         if not stack.record.finished:
                             run_epoch([stack], self.monitors, epoch)
-                        tick(stack.record.summary())
+                        tick(stack.summary)
                     self._random_states[number] = torch.get_rng_state()
 
     def keep(self, chosen: Sequence[int]) -> None:
