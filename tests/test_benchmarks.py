@@ -9,6 +9,7 @@ BENCHMARKS = sorted((Path(__file__).parents[1] / "benchmarks").glob("*.py"))
 
 
 @pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: path.stem)
-def test_it_imports(path):
+def test_it_imports(path, monkeypatch):
+    monkeypatch.syspath_prepend(path.parent)  # as where it is run
     spec = importlib.util.spec_from_file_location(f"benchmark_{path.stem}", path)
     spec.loader.exec_module(importlib.util.module_from_spec(spec))
