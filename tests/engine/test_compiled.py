@@ -155,15 +155,17 @@ def test_unequal_bags_would_be_compiled_for_every_size_and_are_not(monkeypatch):
     assert sum(isinstance(model, nn.Module) and "Flatten" in repr(model) for model in compiled) == 1
 
 
-def test_a_rule_that_forgets_its_state_when_compiled_is_stepped_uncompiled(monkeypatch):
+@pytest.mark.parametrize("mean", [0.1, 0.4, 0.5, 0.9])
+def test_a_rule_that_forgets_its_state_when_compiled_is_stepped_uncompiled(monkeypatch, mean):
     def forgetful(function, **options):
         return lambda *inputs: function(*inputs[:-1], torch.full_like(inputs[-1], torch.nan))
 
     monkeypatch.setattr(torch, "compile", forgetful)
     fused._compiled.cache_clear()
     rule = DebiasedSquare(debias="moving", beta=0.9)
-    batch = BagBatch(torch.rand(1, 5), 6, None, torch.tensor([0.4]), "binary")
-    logits, state = torch.randn(1, 30, requires_grad=True), torch.full((1, 1, 1), torch.nan)
+    batch = BagBatch(torch.linspace(0.2, 0.6, 5)[None], 6, None, torch.tensor([0.4]), "binary")
+    logits, state = torch.full((1, 30), mean).logit(), torch.full((1, 1, 1), torch.nan)
+    logits.requires_grad_()
     with pytest.warns(CompilationWarning, match="step of DebiasedSquare"):
         loss, state = fused.fused_step(rule, logits, batch, state)
     later, _ = fused.fused_step(rule, logits, batch, state * 0.5)

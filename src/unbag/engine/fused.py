@@ -48,7 +48,7 @@ def _compiled(
 
 
 def _observe(function: Callable[..., StepResult], inputs: tuple[Tensor, ...]) -> list[Tensor]:
-    """What a step does at first, and with a state to go on from."""
+    """What a step does at first, and with states of which one is far from what it has itself."""
     *others, state = inputs
-    later = (*others, torch.full_like(state, 0.4))
-    return [*_both(function, inputs), *_both(function, later)]
+    later = [(*others, torch.full_like(state, value)) for value in (0.1, 0.9)]
+    return [seen for given in (inputs, *later) for seen in _both(function, given)]
