@@ -36,6 +36,18 @@ def test_what_a_monitor_compares_with_is_moved_to_a_device_once(monkeypatch):
     assert moves == [torch.device("cpu")]
 
 
+@pytest.mark.parametrize("make", [held_out_risk, lambda bags: labelled_error(bags.X, np.ones(40))])
+def test_a_monitor_that_was_used_travels_without_what_a_device_holds(make):
+    cloudpickle = pytest.importorskip("cloudpickle")
+    bags = make_bags(np.zeros((40, 1)), np.arange(40) % 2, bag_size=10, seed=0)
+    used = make(bags)
+    value = used.measure(torch.zeros(1, 40, 1))
+    fresh = len(cloudpickle.dumps(make(bags)))
+    sent = cloudpickle.dumps(used)
+    assert len(sent) == pytest.approx(fresh, abs=200)
+    assert cloudpickle.loads(sent).measure(torch.zeros(1, 40, 1)) == value
+
+
 class Counted(nn.Linear):
     """Notes how many instances it is evaluated on."""
 

@@ -202,6 +202,11 @@ def test_every_format_is_well_formed(grid, rows):
     assert widths == {13, 9, 8}
 
 
+def test_sentences_are_broken_into_lines_in_latex():
+    table = Table("c", ("k", "net", "error", "why"), ((*map(Text, "123"), Text("word " * 20)),))
+    assert r"\begin{tabular}{llcp{7cm}}" in render("T", [table], format="tex")
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_text_is_escaped(format):
     table = Table("a & b_c", ("k", "x"), ((Text("1"), Text("<i>", bold=True)),))
@@ -222,6 +227,14 @@ def test_figure_1_has_a_panel_for_each_data_set_and_a_line_for_each_rule():
     assert [len(ax.lines) for ax in figure.axes] == [7, 7]
     line = figure.axes[0].lines[0]
     assert line.get_ydata()[2] == pytest.approx(11, abs=0.3)
+
+
+def test_a_panel_names_its_net_and_its_bags():
+    grids = [g.restrict(n_seeds=1) for g in load_grids("figure1")]
+    figure = draw_figure("figure1", grids, [r for grid in grids for r in made_rows(grid)])
+    titles = [ax.get_title() for ax in figure.axes]
+    assert "padded; bags drawn for each seed" in titles[0]
+    assert "no dropout; the paper's bags" in titles[1]
 
 
 def test_a_figure_does_not_mix_rows_of_different_data():

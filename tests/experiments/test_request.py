@@ -39,5 +39,10 @@ def test_what_no_grid_has_is_refused_by_its_name(names, restriction, words):
         chosen_grids(names, restriction)
 
 
+def test_capitals_do_not_matter():
+    found = parts(("mnist",), models=["Linear"], rules=["dsq"])["mnist"]
+    assert (found.models, found.rules[0].label) == (("linear",), "DSQ")
+
+
 def test_a_grid_of_fewer_seeds_has_them_all():
     assert parts(FIGURES, n_seeds=3)["figure2"].seeds == (0,)

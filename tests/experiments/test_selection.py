@@ -79,6 +79,12 @@ def test_the_cost_of_choosing_without_labels_is_over_the_seeds_of_both_choices()
     assert cell.regret == pytest.approx(5.0)
 
 
+def test_choices_that_share_no_seed_have_no_cost():
+    curves = {(0.01, 0): [0.10], (0.001, 1): [0.15]}
+    [cell] = summarize(GRID, rows_of(CELL, curves, risks={(0.01, 0): [0.5], (0.001, 1): [0.4]}))
+    assert (cell.learning_rate, cell.free_rate, cell.regret) == (0.01, 0.001, None)
+
+
 def run_on(data, error, *, seeds=CELL.seeds, **outcome):
     rows = rows_of(CELL, {(0.01, seed): [error] for seed in seeds}, data=data)
     return [replace(row, outcome=row.outcome | outcome) for row in rows]

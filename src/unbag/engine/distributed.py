@@ -80,7 +80,7 @@ def train_sharded(
     here = on_device(monitors, device)
     with torch.random.fork_rng(), torch_switches(settings):
         for epoch in range(begin, settings.max_epochs):
-            if stack.record.finished:
+            if stack.finished:
                 break
             # Seeded anew each epoch, so that a training that goes on later draws the same.
             torch.manual_seed(derive_seed(trial.seed, "training", epoch, dist.get_rank()))

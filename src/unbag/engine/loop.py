@@ -156,7 +156,7 @@ def _run(stacks: list[Stack], monitors: Sequence[Monitor], max_epochs: int, tick
             for epoch in range(max_epochs):
                 run_epoch(stacks, monitors, epoch)
                 tick(stacks[0].summary)
-                if all(stack.record.finished for stack in stacks):
+                if all(stack.finished for stack in stacks):
                     break
     except KeyboardInterrupt:
         for stack in stacks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Generic, Literal, TypeVar, get_args
 
 import numpy as np
 import torch
@@ -104,7 +104,7 @@ def held_out_risk(
     noise = None if bags.noise_variance is None else torch.tensor(bags.noise_variance)
     batch = BagBatch(torch.tensor(bags.proportions).float(), sizes, noise, task=bags.task)
     scale = risk_scale(bags.task, bags.n_outputs, hard=criterion == "zero_one")
-    batch_on = _once_a_device(lambda device: _move(batch, device))
+    batch_on = _OnceADevice(lambda device: _move(batch, device))
 
     def measure(logits: Tensor) -> Tensor:
         here = batch_on(logits.device)
@@ -123,7 +123,7 @@ def labelled_error(X: Any, y: Any, *, name: str = "test_error") -> Monitor:
             f"{given.shape}. With several classes, pass the number of each instance's class."
         )
     labels = torch.as_tensor(given.reshape(-1))
-    labels_on = _once_a_device(lambda device: labels.to(device))
+    labels_on = _OnceADevice(lambda device: labels.to(device))
 
     def measure(logits: Tensor) -> Tensor:
         wanted = labels_on(logits.device)
@@ -134,16 +134,20 @@ def labelled_error(X: Any, y: Any, *, name: str = "test_error") -> Monitor:
     return Monitor(name, X, measure)
 
 
-def _once_a_device(move: Callable[[torch.device], T]) -> Callable[[torch.device], T]:
+class _OnceADevice(Generic[T]):
     """What was moved to a device stays there: a copy in every epoch would make a GPU wait."""
-    moved: dict[torch.device, T] = {}
 
-    def on(device: torch.device) -> T:
-        if device not in moved:
-            moved[device] = move(device)
-        return moved[device]
+    def __init__(self, move: Callable[[torch.device], T]) -> None:
+        self.move = move
+        self.moved: dict[torch.device, T] = {}
 
-    return on
+    def __call__(self, device: torch.device) -> T:
+        if device not in self.moved:
+            self.moved[device] = self.move(device)
+        return self.moved[device]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"move": self.move, "moved": {}}  # another machine may have no such device
 
 
 def _move(batch: BagBatch, device: torch.device) -> BagBatch:

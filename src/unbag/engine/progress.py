@@ -15,7 +15,7 @@ Tick = Callable[[Callable[[], str]], None]
 def progress_bar(title: str, total: int, *, show: bool) -> Iterator[Tick]:
     """Yield a function that moves the bar by one and sets the text behind it."""
     if not show:
-        yield lambda text: None
+        yield lambda words: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -29,4 +29,4 @@ def progress_bar(title: str, total: int, *, show: bool) -> Iterator[Tick]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=total, text="")
-        yield lambda text: bar.update(task, advance=1, text=text())
+        yield lambda words: bar.update(task, advance=1, text=words())

@@ -115,6 +115,13 @@ class Stack:
         after = self.step.step if isinstance(self.step, GraphedStep) else self.step
         after.take_over(before, index)
 
+    @property
+    def finished(self) -> bool:
+        """Whether every trial has run out of patience."""
+        if self.settings.patience is not None:
+            self._wait()
+        return self.record.finished
+
     def summary(self) -> str:
         """A few words for the progress bar."""
         self._wait()

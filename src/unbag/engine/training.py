@@ -70,7 +70,7 @@ class Training:
                 with torch.random.fork_rng():
                     torch.set_rng_state(self._random_states[number])
                     for epoch in range(len(stack.record.epochs), until):
-                        if not stack.record.finished:
+                        if not stack.finished:
                             run_epoch([stack], self.monitors, epoch)
                         tick(stack.summary)
                     self._random_states[number] = torch.get_rng_state()

@@ -51,14 +51,18 @@ def _panels(n: int, title: str, *, width: float = 5.0) -> tuple[Figure, list[Axe
     return figure, list(axes)
 
 
-def _by_dataset(found: Found) -> list[Found]:
-    names = dict.fromkeys(cell.dataset for cell, _ in found)
-    return [[pair for pair in found if pair[0].dataset == name] for name in names]
+def _by_panel(found: Found) -> list[Found]:
+    """Cells of one data set, net and kind of bags."""
+    panels: dict[tuple[str, str, str], list[tuple[Cell, CellRows]]] = {}
+    for cell, rows in found:
+        key = cell.dataset, cell.model, cell.spec.conditions
+        panels.setdefault(key, []).append((cell, rows))
+    return list(panels.values())
 
 
 def training_curves(title: str, found: Found) -> Figure:
     """Figure 1: mean test error of each rule at its best rate, and one deviation around it."""
-    parts = _by_dataset(found)
+    parts = _by_panel(found)
     figure, axes = _panels(len(parts), title)
     for ax, pairs in zip(axes, parts, strict=True):
         for cell, rows in pairs:
@@ -70,7 +74,7 @@ def training_curves(title: str, found: Found) -> Figure:
 
 def full_batch_curves(title: str, found: Found) -> Figure:
     """Figure 3: mean test error of descent on the full batch; the start is what differs."""
-    parts = _by_dataset(found)
+    parts = _by_panel(found)
     figure, axes = _panels(len(parts), title)
     for ax, pairs in zip(axes, parts, strict=True):
         for cell, rows in pairs:
@@ -122,7 +126,8 @@ def _draw_band(ax: Axes, curves: Any, label: str) -> None:
 
 
 def _label_errors(ax: Axes, cell: Cell) -> None:
-    title = f"{_NAMES[cell.dataset]}\n{net_name(cell.model)}; {_BAGS[cell.spec.conditions]}"
+    name = _NAMES.get(cell.dataset, cell.dataset)
+    title = f"{name}\n{net_name(cell.model)}; {_BAGS[cell.spec.conditions]}"
     ax.set(xlabel="epoch", ylabel="test error in percent", title=title)
     ax.set_yscale("log")
     ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 __all__ = ["FORMATS", "Table", "Text", "render"]
 
-_LONGEST_LINE = 60
+_LONGEST_LINE = 60  # a line of such a column alone would fill a page's width
 
 
 @dataclass(frozen=True)

@@ -81,25 +81,25 @@ def chosen_grids(names: tuple[str, ...], restriction: Mapping[str, Any]) -> list
     Raises
     ------
     UnbagError
-        If no grid has one of the names, or none all that was asked for.
+        If a name is in no grid, or no grid has a cell of all that was asked for.
     """
     grids = [grid for name in names for grid in load_grids(name)]
     _check_names(grids, restriction)
-    parts = [_part(grid, restriction) for grid in grids]
-    kept = [part for part in parts if part is not None]
+    kept = [cut for grid in grids if (cut := _cut_down(grid, restriction)) is not None]
     if not kept:
-        asked = [f"--{option} {_listed(restriction[part])}" for part, option in _given(restriction)]
+        asked = [f"--{option} {_listed(restriction[part])}" for part, option in _asked(restriction)]
         raise UnbagError(f"No table or figure has all of this: {' '.join(asked)}.")
     return kept
 
 
-def _given(restriction: Mapping[str, Any]) -> list[tuple[Part, str]]:
+def _asked(restriction: Mapping[str, Any]) -> list[tuple[Part, str]]:
+    """Parts that were named, each with its option."""
     return [(part, option) for part, option in _OPTIONS.items() if restriction.get(part)]
 
 
 def _check_names(grids: list[Grid], restriction: Mapping[str, Any]) -> None:
     """Every name is that of something, and there are as many seeds."""
-    for part, option in _given(restriction):
+    for part, option in _asked(restriction):
         known = dict.fromkeys(name for grid in grids for name in grid.names(part))
         for name in restriction[part]:
             if _as_named(name) not in known:
@@ -109,11 +109,12 @@ def _check_names(grids: list[Grid], restriction: Mapping[str, Any]) -> None:
         raise UnbagError(f"seeds must be at most {most}, as many as are declared, got {n_seeds}.")
 
 
-def _part(grid: Grid, restriction: Mapping[str, Any]) -> Grid | None:
+def _cut_down(grid: Grid, restriction: Mapping[str, Any]) -> Grid | None:
     """What a grid has of it, if anything."""
     own = dict(restriction)
-    for part, _ in _given(restriction):
-        own[part] = [name for name in own[part] if _as_named(name) in grid.names(part)]
+    for part, _ in _asked(restriction):
+        names = map(_as_named, restriction[part])
+        own[part] = [name for name in names if name in grid.names(part)]
         if not own[part]:
             return None
     found = grid.restrict(**own)

@@ -96,9 +96,10 @@ class Runner:
     def plan(self) -> Plan:
         """What is done, what is missing, and how long it will take."""
         missing = self.missing()
-        seeds = {cell.spec.cell: cell.seeds for grid in self.grids for cell in grid.cells()}
+        cells = [cell for grid in self.grids for cell in grid.cells()]
+        asked = {(cell.spec.cell, seed) for cell in cells for seed in cell.seeds}
         n_done = sum(
-            row.spec.seed in seeds.get(row.spec.cell, ()) and self._is_ours(row.spec)
+            (row.spec.cell, row.spec.seed) in asked and self._is_ours(row.spec)
             for row in self.store.rows()
         )
         stacks = self._stacks(missing)

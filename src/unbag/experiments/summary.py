@@ -90,9 +90,9 @@ class CellSummary:
     free, free_whole : Estimate
         Error at the rate and epochs chosen without labels: on the half of the test set that was
         not used to choose, and on all of it.
-    regret : float
+    regret : float or None
         What choosing without labels costs, in points of error on the whole test set, over the
-        seeds that both choices have.
+        seeds that both choices have; None if they share no seed.
     published : float or None
         The paper's number.
     blind : Blind or None
@@ -107,7 +107,7 @@ class CellSummary:
     free_rate: float | None
     free: Estimate
     free_whole: Estimate
-    regret: float
+    regret: float | None
     published: float | None
     blind: Blind | None = None
 
@@ -160,9 +160,10 @@ def _summary(cell: Cell, rows: CellRows) -> CellSummary:
     )
 
 
-def _regret(best: Mapping[int, float], free: Mapping[int, float]) -> float:
+def _regret(best: Mapping[int, float], free: Mapping[int, float]) -> float | None:
     """Mean difference in points, over the seeds of both, since seeds differ more than choices."""
-    return round(100 * float(np.mean([free[s] - best[s] for s in free.keys() & best.keys()])), 6)
+    gaps = [free[seed] - best[seed] for seed in free.keys() & best.keys()]
+    return round(100 * float(np.mean(gaps)), 6) if gaps else None
 
 
 def _blind(cell: CellRows) -> Blind | None:

@@ -41,7 +41,7 @@ _NETS = {
 
 def net_name(model: str) -> str:
     """What a net is called in tables and figures."""
-    return _NETS[model]
+    return _NETS.get(model, model)
 
 
 Pick = Callable[[CellSummary], Estimate | None]
@@ -173,7 +173,9 @@ def _winner_row(row: PaperRow) -> tuple[Text, ...]:
 
 
 def _regret_line(cells: list[CellSummary]) -> str:
-    regrets = [cell.regret for cell in cells]
+    regrets = [cell.regret for cell in cells if cell.regret is not None]
+    if not regrets:
+        return "No cell has seeds of both its best learning rate and the one chosen without labels."
     return (
         "Learning rate and epoch chosen without labels cost a median of "
         f"{median(regrets):.2f} points of test error over {len(regrets)} cells (largest "

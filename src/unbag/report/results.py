@@ -44,7 +44,7 @@ class Fidelity:
         Cells within 15 % or half a point of the paper's number, of those that have one.
     at_or_below, table_rows : int
         Rows of the table whose best number here is at or below the best published one.
-    regret : float
+    regret : float or None
         Median over cells of what choosing without labels costs, in points of test error.
     """
 
@@ -54,7 +54,7 @@ class Fidelity:
     published: int
     at_or_below: int
     table_rows: int
-    regret: float
+    regret: float | None
 
 
 def render_results(folder: Path | str, *, grids: Sequence[Grid] | None = None) -> str:
@@ -94,6 +94,7 @@ def render_results(folder: Path | str, *, grids: Sequence[Grid] | None = None) -
 def fidelity(grid: Grid, cells: Sequence[CellSummary]) -> Fidelity:
     """Compare the cells of a table with the paper's."""
     published, table_rows = judged_cells(cells), paper_rows(cells)
+    regrets = [cell.regret for cell in cells if cell.regret is not None]
     return Fidelity(
         cells=len(cells),
         of_cells=sum(1 for _ in grid.cells()),
@@ -101,7 +102,7 @@ def fidelity(grid: Grid, cells: Sequence[CellSummary]) -> Fidelity:
         published=len(published),
         at_or_below=sum(row.at_or_below for row in table_rows),
         table_rows=len(table_rows),
-        regret=median(c.regret for c in cells),
+        regret=median(regrets) if regrets else None,
     )
 
 
