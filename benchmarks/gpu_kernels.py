@@ -1,17 +1,19 @@
 """Where the time of a training step goes on a GPU, kernel by kernel.
 
-    python benchmarks/gpu_kernels.py [--models cnn_small,cnn_large] [--data mnist,cifar] [--top 12]
+    python benchmarks/gpu_kernels.py [--models cnn_small,cnn_padded] [--data mnist,cifar] [--top 12]
 
-Random images, one trial by itself, so that kernels do not overlap; the step is replayed as the
-engine replays it. The last line of each table is the sum, which `gpu_steps.py` has lower where
-trials that run side by side overlap, and higher where the host is too slow for the device.
+Random images, one trial by itself in bfloat16, so that kernels do not overlap; the step is replayed
+as the engine replays it. The last line of each table is the sum, which `gpu_steps.py` has lower for
+CNNs where trials that run side by side overlap, and higher where the host is too slow.
 """
 
 import argparse
+import warnings
 from collections import Counter
 
 import torch
 from gpu_steps import PROBLEMS, random_images
+from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 from unbag import make_bags
@@ -19,6 +21,7 @@ from unbag.engine import Settings, Trial
 from unbag.engine.batches import trial_data
 from unbag.engine.loop import run_epoch, torch_switches
 from unbag.engine.stack import Stack
+from unbag.errors import CompilationWarning
 from unbag.models import MODELS
 
 EPOCHS = 3
@@ -42,16 +45,18 @@ def kernel_times(name, shape):
     n_steps = EPOCHS * len(stack.batches)
     times = Counter()
     for event in profiler.events():
-        times[event.name] += event.device_time / n_steps
+        if event.device_type == DeviceType.CUDA:  # calls of the host are events too
+            times[event.name] += event.device_time / n_steps
     return times
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--models", default="cnn_small,cnn_large")
+    parser.add_argument("--models", default="cnn_small,cnn_padded,cnn_large")
     parser.add_argument("--data", default="mnist,cifar")
     parser.add_argument("--top", type=int, default=12)
     arguments = parser.parse_args()
+    warnings.simplefilter("error", CompilationWarning)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, microseconds a step")
     for dataset in arguments.data.split(","):
         for name in arguments.models.split(","):

@@ -1,6 +1,6 @@
 """Milliseconds per training step and trial on a GPU, beside a plain eager loop in the same run.
 
-    PYTHONPATH=src python benchmarks/gpu_steps.py [--csv FILE]
+    PYTHONPATH=src python benchmarks/gpu_steps.py [--csv FILE] [--models linear,cnn_small]
 
 Random images of the shapes of MNIST and CIFAR-10, minibatches of 1000 instances (10 bags of 100).
 The eager loop is one trial in plain torch with the default rule: forward, loss, backward,
@@ -8,7 +8,8 @@ The eager loop is one trial in plain torch with the default rule: forward, loss,
 nets side by side. Also checks the fused convolutions against plain ones, and stops where compiled
 code differs from plain code. The projection of the paper's protocol is by whole trainings, as
 `unbag reproduce` runs them: with bags drawn, data of full size, all measures after every epoch and
-what comes before and after; compilation, once a process, is left out.
+what comes before and after, with bags of 100 and DSQ for all. Compilation, once a process, is left
+out.
 """
 
 import argparse
@@ -38,14 +39,14 @@ N_INSTANCES = 20_000  # for steps
 # data set: shape, training instances
 PROBLEMS = {"mnist": ((1, 28, 28), 60_000), "cifar": ((3, 32, 32), 50_000)}
 N_TEST = 10_000
-EPOCHS = (5, 25)  # their difference tells what one takes, and what the rest
-# model: trials at once, precision
+FEW_EPOCHS = 5
+# net: precision, and how many epochs more a second training takes, to tell what one does
 RUNS = {
-    "linear": (100, "tf32"),
-    "mlp100": (100, "tf32"),
-    "mlp1000": (50, "tf32"),
-    "cnn_small": (8, "bfloat16"),
-    "cnn_large": (8, "bfloat16"),
+    "linear": ("tf32", 100),
+    "mlp100": ("tf32", 100),
+    "mlp1000": ("tf32", 40),
+    "cnn_small": ("bfloat16", 20),
+    "cnn_large": ("bfloat16", 20),
 }
 PADDED = {"mnist": "cnn_padded"}  # the larger of the two large ones
 TRAININGS = 5 * 10 * 3 * 5  # rates, seeds, bag sizes and rules, for each net and data set
@@ -78,12 +79,14 @@ def eager_loop(name, X, n_steps):
     return seconds(run) / n_steps
 
 
-def engine(name, X, y, n_trials, precision, n_epochs=3):
+def engine(name, X, y, grid, precision, n_epochs=3):
+    """Seconds of a step of one trial, among as many as the reproduction trains at once."""
+    together = "cnn" not in name
+    n_trials = grid.stack_size(name, DEVICE) if together else Settings().side_by_side
     settings = Settings(device=DEVICE, precision=precision, compile=True, bags_per_batch=10)
     trials = [Trial(seed=seed) for seed in range(n_trials)]
     bags = [make_bags(X, y, bag_size=100, seed=t.seed) for t in trials]
     data = [trial_data(t, b, bags_per_batch=10) for t, b in zip(trials, bags, strict=True)]
-    together = "cnn" not in name
     groups = [list(range(n_trials))] if together else [[i] for i in range(n_trials)]
     with torch_switches(settings):
         stacks = [
@@ -101,9 +104,8 @@ def random_problem(dataset):
     return Labelled(dataset, *random_images(shape, n), *random_images(shape, N_TEST, seed=1))
 
 
-def whole_training(name, dataset, data, precision):
+def whole_training(name, grid, data, precision, more):
     """Seconds of a trial before and after its epochs, and of one epoch, among others at once."""
-    [grid] = load_grids(dataset)
     cells = [c for c in grid.cells() if c.model == name and c.bag_size == 100 and c.rule.published]
     trials = [
         cell.trial(rate, seed, data.fingerprint)
@@ -112,7 +114,7 @@ def whole_training(name, dataset, data, precision):
         for rate in cell.learning_rates
     ][: grid.stack_size(name, DEVICE)]
     settings = {"precision": precision, "compile": True}
-    trainer = Trainer({dataset: data}, device=DEVICE, settings=settings)
+    trainer = Trainer({data.name: data}, device=DEVICE, settings=settings)
 
     def spent(epochs):
         begun = time.perf_counter()
@@ -121,10 +123,9 @@ def whole_training(name, dataset, data, precision):
         return time.perf_counter() - begun
 
     spent(2)
-    few, many = EPOCHS
-    short, long = spent(few), spent(many)
-    each = (long - short) / (many - few)
-    return (short - few * each) / len(trials), each / len(trials)
+    short, long = (min(spent(n), spent(n)) for n in (FEW_EPOCHS, FEW_EPOCHS + more))
+    each = (long - short) / more
+    return (short - FEW_EPOCHS * each) / len(trials), each / len(trials)
 
 
 def seconds(run):
@@ -184,37 +185,47 @@ def relative_error(inputs, outputs, pad, pool, side, n=64, device="cuda"):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--csv")
+    parser.add_argument("--models", default=",".join(RUNS))
     arguments = parser.parse_args()
     warnings.simplefilter("error", CompilationWarning)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
     print(f"fused convolutions: relative error {check_fused_convolution():.1e}")
-    rows = [row for dataset in PROBLEMS for row in measure(dataset)]
+    rows = []
+    for dataset in PROBLEMS:
+        for row in measure(dataset, arguments.models.split(",")):
+            rows.append(row)
+            write(arguments.csv, rows)
     hours, eager_hours = (sum(row[i] for row in rows) for i in (-2, -1))
     print(
         f"paper protocol, both tables, {len(rows) * TRAININGS:,} trainings: {hours:.1f} h, "
         f"steps of the eager loop alone {eager_hours:.1f} h"
     )
-    if arguments.csv:
-        with open(arguments.csv, "w", newline="") as file:
+
+
+def write(path, rows):
+    if path:
+        with open(path, "w", newline="") as file:
             csv.writer(file).writerows([COLUMNS, *rows])
 
 
-def measure(dataset):
+def measure(dataset, nets):
     """A row of the table for each net: steps, eager and ours, and what a whole training takes."""
     shape, n = PROBLEMS[dataset]
     X, y = random_images(shape)
     X, data = torch.from_numpy(X).to(DEVICE), random_problem(dataset)
-    for run, (n_trials, precision) in RUNS.items():
-        name = PADDED.get(dataset, run) if run == "cnn_large" else run
+    [grid] = load_grids(dataset)
+    for net in nets:
+        precision, more = RUNS[net]
+        name = PADDED.get(dataset, net) if net == "cnn_large" else net
         eager = eager_loop(name, X, n_steps=60)
-        ours = engine(name, X, y, n_trials, precision)
-        setup, epoch = whole_training(name, dataset, data, precision)
+        ours = engine(name, X, y, grid, precision)
+        setup, epoch = whole_training(name, grid, data, precision, more)
         whole = setup + PAPER_EPOCHS * epoch
         eager_hours = TRAININGS * PAPER_EPOCHS * (n // 1000) * eager / 3600
         print(
             f"{dataset:5s} {name:10s} ms a step: eager {1e3 * eager:7.3f}, engine {1e3 * ours:7.4f}"
-            f" ({eager / ours:5.1f} x); {whole:.3f} s a training: {setup:.3f} and {1e3 * epoch:.2f}"
-            " ms an epoch",
+            f" ({eager / ours:5.1f} x); {whole:.3f} s a training: {1e3 * epoch:.2f} ms an epoch and"
+            f" {setup:.3f} s besides",
             flush=True,
         )
         about = f"{torch.cuda.get_device_name()}, torch {torch.__version__}"
