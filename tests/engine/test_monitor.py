@@ -40,12 +40,20 @@ def test_what_a_monitor_compares_with_is_moved_to_a_device_once(monkeypatch):
 def test_a_monitor_that_was_used_travels_without_what_a_device_holds(make):
     cloudpickle = pytest.importorskip("cloudpickle")
     bags = make_bags(np.zeros((40, 1)), np.arange(40) % 2, bag_size=10, seed=0)
-    used = make(bags)
-    value = used.measure(torch.zeros(1, 40, 1))
-    fresh = len(cloudpickle.dumps(make(bags)))
-    sent = cloudpickle.dumps(used)
-    assert len(sent) == pytest.approx(fresh, abs=200)
-    assert cloudpickle.loads(sent).measure(torch.zeros(1, 40, 1)) == value
+    used, logits = make(bags), torch.zeros(1, 40, 1)
+    value = used.measure(logits)
+    sent = cloudpickle.loads(cloudpickle.dumps(used))
+    assert [len(kept.moved) for kept in (kept_by(used), kept_by(sent))] == [1, 0]
+    assert sent.measure(logits) == value
+
+
+def kept_by(used):
+    [kept] = [
+        cell.cell_contents
+        for cell in used.measure.__closure__
+        if isinstance(cell.cell_contents, monitor._OnceADevice)
+    ]
+    return kept
 
 
 class Counted(nn.Linear):

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from unbag.experiments.grid import Cell, Grid
+from unbag.experiments.published import net_name
 from unbag.experiments.selection import CellRows, best_by_test, index_rows
 from unbag.experiments.store import Row
-from unbag.experiments.tables import net_name
 
 __all__ = ["FIGURES", "draw_figure", "write_figures"]
 

@@ -13,7 +13,7 @@ from unbag.experiments.spec import RIDGE, RIDGE_POINTS, Conditions, TrialSpec
 from unbag.models import MODELS
 from unbag.rules import RULES
 
-__all__ = ["GRIDS", "Cell", "Grid", "Part", "RuleEntry", "Teacher", "load_grids"]
+__all__ = ["GRIDS", "Cell", "Grid", "Part", "RuleEntry", "Teacher", "check_known", "load_grids"]
 
 Part = Literal["models", "rules", "bag_sizes"]
 """What a grid can be cut down in."""
@@ -70,7 +70,7 @@ class Teacher:
     learning_rate: float
 
     def __post_init__(self) -> None:
-        _check_known("teacher: model", [self.model], MODELS)
+        check_known("teacher: model", [self.model], MODELS)
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Grid:
     stacks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _check_known("models", self.models, MODELS)
+        check_known("models", self.models, MODELS)
 
     def cells(self) -> Iterator[Cell]:
         """Every cell, model by model and bag size by bag size."""
@@ -250,7 +250,7 @@ def _teacher(entries: dict[str, Any], columns: list[dict[str, Any]]) -> Teacher:
     """A teacher names another column: a net that is trained, and from the bags themselves."""
     able = {c["label"]: c for c in columns if c["name"] != RIDGE and "teacher" not in c}
     label = entries["rule"]
-    _check_known("teacher: rule", [label], able)
+    check_known("teacher: rule", [label], able)
     return Teacher(**entries | {"rule": _rule(able[label], columns)})
 
 
@@ -262,7 +262,7 @@ def _part(option: str, every: tuple[Any, ...], wanted: Iterable[Any] | None) -> 
     if wanted is None:
         return every
     wanted = list(wanted)
-    _check_known(option, wanted, every)
+    check_known(option, wanted, every)
     return tuple(value for value in every if value in wanted)
 
 
@@ -272,7 +272,7 @@ def _teachable(every: tuple[RuleEntry, ...], models: Iterable[str]) -> tuple[Rul
 
 def _named(every: tuple[RuleEntry, ...], wanted: Iterable[str]) -> tuple[RuleEntry, ...]:
     names = {name.lower() for name in wanted}
-    _check_known("rules", names, _rule_names(every))
+    check_known("rules", names, _rule_names(every))
     return tuple(rule for rule in every if {rule.label.lower(), rule.name} & names)
 
 
@@ -280,7 +280,8 @@ def _rule_names(rules: Iterable[RuleEntry]) -> list[str]:
     return sorted({name for rule in rules for name in (rule.label.lower(), rule.name)})
 
 
-def _check_known(option: str, wanted: Iterable[Any], known: Iterable[Any]) -> None:
+def check_known(option: str, wanted: Iterable[Any], known: Iterable[Any]) -> None:
+    """Refuse what is not known, and say what is."""
     unknown = [value for value in wanted if value not in known]
     if unknown:
         listed = ", ".join(str(value) for value in known)

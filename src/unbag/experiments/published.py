@@ -14,6 +14,7 @@ __all__ = [
     "best_published",
     "is_close",
     "name_in_paper",
+    "net_name",
     "published_error",
     "reason_for",
 ]
@@ -24,6 +25,17 @@ _VARIANTS = {
     "cnn_padded": "cnn_large",
     "cnn_small_plain": "cnn_small",
     "cnn_large_plain": "cnn_large",
+}
+
+_NETS = {
+    "linear": "Linear",
+    "mlp100": "Two layer small",
+    "mlp1000": "Two layer large",
+    "cnn_small": "CNN small",
+    "cnn_large": "CNN large",
+    "cnn_padded": "CNN large, padded",
+    "cnn_small_plain": "CNN small, no dropout",
+    "cnn_large_plain": "CNN large, no dropout",
 }
 
 
@@ -47,6 +59,11 @@ def _numbers() -> dict[tuple[str, int, str, str], float]:
 def name_in_paper(model: str) -> str:
     """Which of the paper's nets a net stands for: variants differ in padding and dropout."""
     return _VARIANTS.get(model, model)
+
+
+def net_name(model: str) -> str:
+    """What a net is called in tables and figures."""
+    return _NETS.get(model, model)
 
 
 def published_error(dataset: str, bag_size: int, model: str, rule: str) -> float | None:

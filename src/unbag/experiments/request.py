@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from unbag.datasets import Labelled, load_problem
 from unbag.errors import StoreError, UnbagError
-from unbag.experiments.grid import Grid, Part, load_grids
+from unbag.experiments.grid import Grid, Part, check_known, load_grids
 from unbag.experiments.store import Store, read_rows
 
 if TYPE_CHECKING:
@@ -84,7 +84,10 @@ def chosen_grids(names: tuple[str, ...], restriction: Mapping[str, Any]) -> list
         If a name is in no grid, or no grid has a cell of all that was asked for.
     """
     grids = [grid for name in names for grid in load_grids(name)]
-    _check_names(grids, restriction)
+    try:
+        _check_names(grids, restriction)
+    except ValueError as error:
+        raise UnbagError(str(error)) from error
     kept = [cut for grid in grids if (cut := _cut_down(grid, restriction)) is not None]
     if not kept:
         asked = [f"--{option} {_listed(restriction[part])}" for part, option in _asked(restriction)]
@@ -101,12 +104,10 @@ def _check_names(grids: list[Grid], restriction: Mapping[str, Any]) -> None:
     """Every name is that of something, and there are as many seeds."""
     for part, option in _asked(restriction):
         known = dict.fromkeys(name for grid in grids for name in grid.names(part))
-        for name in restriction[part]:
-            if _as_named(name) not in known:
-                raise UnbagError(f"{option} must be among {_listed(known)}, got {name!r}.")
+        check_known(option, map(_as_named, restriction[part]), known)
     n_seeds, most = restriction.get("n_seeds"), max(len(grid.seeds) for grid in grids)
     if n_seeds is not None and n_seeds > most:
-        raise UnbagError(f"seeds must be at most {most}, as many as are declared, got {n_seeds}.")
+        raise ValueError(f"seeds must be at most {most}, as many as are declared, got {n_seeds}.")
 
 
 def _cut_down(grid: Grid, restriction: Mapping[str, Any]) -> Grid | None:

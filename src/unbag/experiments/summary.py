@@ -12,7 +12,7 @@ from unbag.experiments.published import PAPER_SEEDS, published_error
 from unbag.experiments.selection import Array, CellRows, best_by_held_out, best_by_test, index_rows
 from unbag.experiments.store import Row
 
-__all__ = ["Blind", "CellSummary", "Estimate", "summarize"]
+__all__ = ["Blind", "CellSummary", "Estimate", "known_regrets", "summarize"]
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,11 @@ def summarize(grid: Grid, rows: Iterable[Row]) -> list[CellSummary]:
     found = index_rows(rows)
     cells = ((cell, found.get(cell.spec.cell)) for cell in grid.cells())
     return [_summary(cell, rows) for cell, rows in cells if rows is not None]
+
+
+def known_regrets(cells: Iterable[CellSummary]) -> list[float]:
+    """What choosing without labels costs in each cell where that can be said."""
+    return [cell.regret for cell in cells if cell.regret is not None]
 
 
 def _summary(cell: Cell, rows: CellRows) -> CellSummary:

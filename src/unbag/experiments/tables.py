@@ -11,38 +11,20 @@ from statistics import median
 
 from unbag.experiments.fidelity import PaperRow, close_cells, finished, judged_cells, paper_rows
 from unbag.experiments.grid import Grid
-from unbag.experiments.published import reason_for
+from unbag.experiments.published import net_name, reason_for
 from unbag.experiments.rendering import FORMATS, Table, Text, render
 from unbag.experiments.store import Row
-from unbag.experiments.summary import CellSummary, Estimate, summarize
+from unbag.experiments.summary import CellSummary, Estimate, known_regrets, summarize
 
 __all__ = [
     "error_table",
     "format_error",
     "format_estimate",
-    "net_name",
     "page",
     "reason_of",
     "to_csv",
     "write_tables",
 ]
-
-_NETS = {
-    "linear": "Linear",
-    "mlp100": "Two layer small",
-    "mlp1000": "Two layer large",
-    "cnn_small": "CNN small",
-    "cnn_large": "CNN large",
-    "cnn_padded": "CNN large, padded",
-    "cnn_small_plain": "CNN small, no dropout",
-    "cnn_large_plain": "CNN large, no dropout",
-}
-
-
-def net_name(model: str) -> str:
-    """What a net is called in tables and figures."""
-    return _NETS.get(model, model)
-
 
 Pick = Callable[[CellSummary], Estimate | None]
 
@@ -173,7 +155,7 @@ def _winner_row(row: PaperRow) -> tuple[Text, ...]:
 
 
 def _regret_line(cells: list[CellSummary]) -> str:
-    regrets = [cell.regret for cell in cells if cell.regret is not None]
+    regrets = known_regrets(cells)
     if not regrets:
         return "No cell has seeds of both its best learning rate and the one chosen without labels."
     return (

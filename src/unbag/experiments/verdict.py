@@ -7,10 +7,11 @@ from pathlib import Path
 
 from unbag.experiments.fidelity import PaperRow, close_cells, judged_cells, paper_rows
 from unbag.experiments.grid import Grid
+from unbag.experiments.published import net_name
 from unbag.experiments.rendering import FORMATS, Table, Text, render
 from unbag.experiments.store import Row
 from unbag.experiments.summary import CellSummary, summarize
-from unbag.experiments.tables import format_error, format_estimate, net_name, reason_of
+from unbag.experiments.tables import format_error, format_estimate, reason_of
 
 __all__ = ["verdict", "write_verdict"]
 

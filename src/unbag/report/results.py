@@ -14,7 +14,7 @@ from unbag.experiments.figures import FIGURES, draw_figure
 from unbag.experiments.grid import GRIDS, Grid, load_grids
 from unbag.experiments.rendering import FORMATS, Table
 from unbag.experiments.store import STORE_NAME, Row, read_rows
-from unbag.experiments.summary import CellSummary, summarize
+from unbag.experiments.summary import CellSummary, known_regrets, summarize
 from unbag.experiments.tables import page
 from unbag.report.embedding import embedded_figure
 from unbag.report.templates import render_template
@@ -94,7 +94,7 @@ def render_results(folder: Path | str, *, grids: Sequence[Grid] | None = None) -
 def fidelity(grid: Grid, cells: Sequence[CellSummary]) -> Fidelity:
     """Compare the cells of a table with the paper's."""
     published, table_rows = judged_cells(cells), paper_rows(cells)
-    regrets = [cell.regret for cell in cells if cell.regret is not None]
+    regrets = known_regrets(cells)
     return Fidelity(
         cells=len(cells),
         of_cells=sum(1 for _ in grid.cells()),
