@@ -17,38 +17,43 @@ from torch import Tensor
 
 __all__ = ["convolve_pixels"]
 
-_BLOCK = 128
-_PROGRAMS = 528  # four for each of the 132 multiprocessors
+# Positions of a program at a time, and its warps: with more, the registers do not hold the patches.
+_FORWARD = {"BLOCK": 64, "num_warps": 2}
+_BACKWARD = {"BLOCK": 32, "num_warps": 1, "num_stages": 1}
+_PROGRAMS = 1056  # of the gradient, eight for each of the 132 multiprocessors
 
 
 @triton.jit
-def _positions(m, height, width, POOL: tl.constexpr, PAD: tl.constexpr, s: tl.constexpr):
+def _positions(m, HEIGHT: tl.constexpr, WIDTH: tl.constexpr, POOL: tl.constexpr,
+               PAD: tl.constexpr, s: tl.constexpr):  # fmt: skip
     """Image, and upper left corner of the patch, of output position `m` and pooling offset `s`."""
-    image = m // (height * width)
-    row = (m // width) % height * POOL + s // POOL - PAD
-    column = m % width * POOL + s % POOL - PAD
+    image = m // (HEIGHT * WIDTH)
+    row = m // WIDTH % HEIGHT * POOL + s // POOL - PAD
+    column = m % WIDTH * POOL + s % POOL - PAD
     return image, row, column
 
 
 @triton.jit
-def _patches(x, m, valid, rows, columns, height, width, C: tl.constexpr, PAD: tl.constexpr,
-             POOL: tl.constexpr, TAPS: tl.constexpr, s: tl.constexpr):  # fmt: skip
+def _patches(x, m, valid, ROWS: tl.constexpr, COLUMNS: tl.constexpr, HEIGHT: tl.constexpr,
+             WIDTH: tl.constexpr, C: tl.constexpr, PAD: tl.constexpr, POOL: tl.constexpr,
+             TAPS: tl.constexpr, s: tl.constexpr):  # fmt: skip
     """Pixels under the kernel at each position: (positions, taps), zero outside the image."""
-    image, row, column = _positions(m, height, width, POOL, PAD, s)
+    image, row, column = _positions(m, HEIGHT, WIDTH, POOL, PAD, s)
     tap = tl.arange(0, TAPS)
     i = row[:, None] + (tap % 9 // 3)[None, :]
     j = column[:, None] + (tap % 3)[None, :]
-    inside = (i >= 0) & (i < rows) & (j >= 0) & (j < columns)
+    inside = (i >= 0) & (i < ROWS) & (j >= 0) & (j < COLUMNS)
     mask = valid[:, None] & (tap < 9 * C)[None, :] & inside
-    offset = ((image[:, None] * C + (tap // 9)[None, :]) * rows + i) * columns + j
+    offset = ((image[:, None] * C + (tap // 9)[None, :]) * ROWS + i) * COLUMNS + j
     return tl.load(x + offset, mask=mask, other=0.0).to(tl.bfloat16)
 
 
 # `which` names the maximum of each window, or none of its places where the ReLU is off.
 @triton.jit
-def _forward_kernel(x, weight, bias, out, which, n, rows, columns, height, width,
-                    C: tl.constexpr, OUT: tl.constexpr, PAD: tl.constexpr, POOL: tl.constexpr,
-                    TAPS: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
+def _forward_kernel(x, weight, bias, out, which, n, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+                    HEIGHT: tl.constexpr, WIDTH: tl.constexpr, C: tl.constexpr, OUT: tl.constexpr,
+                    PAD: tl.constexpr, POOL: tl.constexpr, TAPS: tl.constexpr,
+                    BLOCK: tl.constexpr):  # fmt: skip
     m = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     valid = m < n
     tap, channel = tl.arange(0, TAPS), tl.arange(0, OUT)
@@ -58,7 +63,7 @@ def _forward_kernel(x, weight, bias, out, which, n, rows, columns, height, width
     best = tl.full((BLOCK, OUT), -1e30, tl.float32)
     chosen = tl.zeros((BLOCK, OUT), tl.int32)
     for s in tl.static_range(POOL * POOL):
-        patch = _patches(x, m, valid, rows, columns, height, width, C, PAD, POOL, TAPS, s)
+        patch = _patches(x, m, valid, ROWS, COLUMNS, HEIGHT, WIDTH, C, PAD, POOL, TAPS, s)
         value = tl.dot(patch, taps)
         chosen = tl.where(value > best, s, chosen)
         best = tl.maximum(value, best)
@@ -70,10 +75,10 @@ def _forward_kernel(x, weight, bias, out, which, n, rows, columns, height, width
 
 
 @triton.jit
-def _backward_kernel(x, gradient, which, weight_part, bias_part, n, rows, columns,
-                     height, width, C: tl.constexpr, OUT: tl.constexpr, PAD: tl.constexpr,
-                     POOL: tl.constexpr, TAPS: tl.constexpr, BLOCK: tl.constexpr,
-                     STEPS: tl.constexpr):  # fmt: skip
+def _backward_kernel(x, gradient, which, weight_part, bias_part, n, ROWS: tl.constexpr,
+                     COLUMNS: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr,
+                     C: tl.constexpr, OUT: tl.constexpr, PAD: tl.constexpr, POOL: tl.constexpr,
+                     TAPS: tl.constexpr, BLOCK: tl.constexpr, STEPS: tl.constexpr):  # fmt: skip
     program = tl.program_id(0)
     tap, channel = tl.arange(0, TAPS), tl.arange(0, OUT)
     weight_sum = tl.zeros((TAPS, OUT), tl.float32)
@@ -86,7 +91,7 @@ def _backward_kernel(x, gradient, which, weight_part, bias_part, n, rows, column
         chosen = tl.load(which + place, mask=valid[:, None], other=POOL * POOL).to(tl.int32)
         bias_sum += tl.sum(tl.where(chosen < POOL * POOL, g, 0.0), axis=0)
         for s in tl.static_range(POOL * POOL):
-            patch = _patches(x, m, valid, rows, columns, height, width, C, PAD, POOL, TAPS, s)
+            patch = _patches(x, m, valid, ROWS, COLUMNS, HEIGHT, WIDTH, C, PAD, POOL, TAPS, s)
             share = tl.where(chosen == s, g, 0.0).to(tl.bfloat16)
             weight_sum += tl.dot(tl.trans(patch), share)
     tl.store(weight_part + (program * TAPS + tap[:, None]) * OUT + channel[None, :], weight_sum)
@@ -99,10 +104,12 @@ def _shape(x: Tensor, weight: Tensor, pad: int, pool: int) -> tuple[int, int, in
 
 
 def _meta(x: Tensor, weight: Tensor, pad: int, pool: int) -> dict[str, int]:
-    channels = x.shape[1]
+    """What kernels are compiled for: sizes too, as divisions by them are then cheap."""
+    _, height, width, outputs = _shape(x, weight, pad, pool)
+    _, channels, rows, columns = x.shape
+    sizes = {"ROWS": rows, "COLUMNS": columns, "HEIGHT": height, "WIDTH": width}
     taps = 16 if channels == 1 else 32
-    sizes = {"C": channels, "OUT": weight.shape[0], "TAPS": taps, "BLOCK": _BLOCK}
-    return sizes | {"PAD": pad, "POOL": pool}
+    return sizes | {"C": channels, "OUT": outputs, "PAD": pad, "POOL": pool, "TAPS": taps}
 
 
 @torch.library.custom_op("unbag::convolve_pixels", mutates_args=())
@@ -111,9 +118,9 @@ def _forward(x: Tensor, weight: Tensor, bias: Tensor, pad: int, pool: int) -> tu
     out = torch.empty(shape, dtype=torch.bfloat16, device=x.device)
     which = torch.empty(shape, dtype=torch.uint8, device=x.device)
     m = n * height * width
-    _forward_kernel[(triton.cdiv(m, _BLOCK),)](
-        x.contiguous(), weight.contiguous(), bias, out, which, m, *x.shape[-2:], height, width,
-        **_meta(x, weight, pad, pool),
+    _forward_kernel[(triton.cdiv(m, _FORWARD["BLOCK"]),)](
+        x.contiguous(), weight.contiguous(), bias, out, which, m,
+        **_meta(x, weight, pad, pool), **_FORWARD,
     )  # fmt: skip
     return out, which
 
@@ -135,7 +142,7 @@ def _backward(
     m = n * height * width
     _backward_kernel[(_PROGRAMS,)](
         x.contiguous(), gradient.contiguous(), which, weight_part, bias_part, m,
-        *x.shape[-2:], height, width, **meta, STEPS=triton.cdiv(m, _BLOCK * _PROGRAMS),
+        STEPS=triton.cdiv(m, _BACKWARD["BLOCK"] * _PROGRAMS), **meta, **_BACKWARD,
     )  # fmt: skip
     taps = weight_part.sum(dim=0)[: 9 * x.shape[1]]
     return taps.t().contiguous().view(weight.shape), bias_part.sum(dim=1)
