@@ -101,11 +101,12 @@ class Source:
     def _missing(self, root: Path, *, given: bool) -> str:
         first = self.layouts[0]
         wanted = root / first.folders[0] / first.train[0]
-        again = "name no folder" if given else "run it again"
+        install = "" if find_spec("pooch") else "install `unbag[data]` and "
+        again = "name no folder" if given else "run it again with a network"
         return (
             f"The files of {self.name} are not in {root} (wanted {wanted}, and the others beside "
-            f"it). Either install `unbag[data]` and {again}, and they are downloaded; or put them "
-            f"there yourself, from {self.remotes[0].url.rsplit('/', 1)[0]}/, and name the folder "
+            f"it). Either {install}{again}, and they are downloaded; or put them there yourself, "
+            f"from {self.remotes[0].url.rsplit('/', 1)[0]}/, and name the folder "
             f"with --data or {DATA_VARIABLE}."
         )
 

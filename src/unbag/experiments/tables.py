@@ -204,10 +204,11 @@ def page(grid: Grid, cells: list[CellSummary]) -> list[Table | str]:
     close = close_cells(published)
     fewest = min((c.n_seeds for c in cells), default=0)
     most = max((c.n_seeds for c in cells), default=0)
+    seeds = f"{most}" if fewest == most else f"{fewest} to {most}"
     table = partial(error_table, grid, cells)
     return [
-        f"{len(cells)} of {sum(1 for _ in grid.cells())} cells have rows, of {fewest} to {most} "
-        f"seeds. {len(close)} of {len(published)} cells that the paper has are within 15 % or half "
+        f"{len(cells)} of {sum(1 for _ in grid.cells())} cells have rows, of {seeds} seeds. "
+        f"{len(close)} of {len(published)} cells that the paper has are within 15 % or half "
         "a point of it.",
         _regret_line(cells),
         table(
