@@ -4,29 +4,48 @@ import laws
 import numpy as np
 import pytest
 import torch
-from scipy import stats
+from scipy import special, stats
 
 from unbag import BagBatch
 from unbag.rules import CountLikelihood
 from unbag.rules.count_likelihood import own_logits
 
 
-def log_mass_by_convolution(scores, count):
+def log_mass_by_convolution(logits, count):
     """Dynamic programming in extended precision, one Bernoulli at a time."""
     mass = np.ones(1, dtype=np.longdouble)
-    for score in scores:
-        mass = np.convolve(mass, np.array([1 - score, score], dtype=np.longdouble))
+    for logit in logits.astype(np.longdouble):
+        mass = np.convolve(mass, special.expit(np.array([-logit, logit])))
     return float(np.log(mass[count]))
 
 
 @pytest.mark.parametrize("bag_size", [7, 100, 1000])
 def test_exact_in_body_and_tails(bag_size, rng):
     logits = rng.normal(size=bag_size)
-    scores = 1 / (1 + np.exp(-logits))
     for count in {0, 1, bag_size // 3, bag_size // 2, bag_size - 1, bag_size}:
         batch = BagBatch(torch.tensor([count / bag_size], dtype=torch.double), bag_size)
         value = -float(CountLikelihood()(torch.tensor(logits), batch))
-        assert value == pytest.approx(log_mass_by_convolution(scores, count), rel=1e-9)
+        assert value == pytest.approx(log_mass_by_convolution(logits, count), rel=1e-9)
+
+
+LOGITS = {
+    "two groups": lambda z: 20 * np.sign(z) + z,
+    "heavy tails": lambda z: np.clip(z**5, -300, 300),
+    "a ladder": lambda z: 0.3 * np.arange(len(z)) - 0.15 * len(z),
+    "few among many": lambda z: np.where(z > 1.5, 12 + z, -8 + 0.1 * z),
+    "one score for all": lambda z: np.full(len(z), -3.0),
+}
+
+
+@pytest.mark.parametrize("bag_size", [24, 25, 60, 400])
+@pytest.mark.parametrize("shape", LOGITS)
+def test_few_frequencies_are_enough_however_scores_lie(shape, bag_size, rng):
+    """The shift to the expected count is hardest to find where scores are far apart."""
+    logits = LOGITS[shape](rng.normal(size=bag_size))
+    for count in rng.integers(1, bag_size, size=5):
+        batch = BagBatch(torch.tensor([count / bag_size], dtype=torch.double), bag_size)
+        value = -float(CountLikelihood()(torch.tensor(logits), batch))
+        assert value == pytest.approx(log_mass_by_convolution(logits, count), rel=1e-9, abs=1e-12)
 
 
 def test_equal_scores_give_the_binomial_law():

@@ -13,7 +13,7 @@ from torch import Tensor
 from unbag.bags import BagBatch, Bags
 from unbag.estimators.bag_gradients import SMALLEST
 from unbag.rules import CountLikelihood
-from unbag.rules.count_likelihood import own_logits, tilt_to_mean
+from unbag.rules.count_likelihood import enough_frequencies, own_logits, tilt_to_mean
 
 __all__ = ["CountGradients", "expected_labels"]
 
@@ -150,7 +150,7 @@ def expected_labels(outputs: Tensor, batch: BagBatch) -> Array:
         return batch.spread(counts / batch.bag_sizes).numpy()
     safe = torch.where(inside, counts, batch.bag_sizes / 2)
     # Tilting changes no probability given the count, and makes that count a likely one.
-    tilt = tilt_to_mean(outputs, safe, batch, n_steps=6)
+    tilt = tilt_to_mean(outputs, safe, batch, exact=True)
     scores = (outputs + batch.spread(tilt)).sigmoid()
     sizes = batch.bag_sizes[:, 0].numpy().astype(int)
     columns = zip(scores.numpy().T, safe.numpy().T, strict=True)
@@ -160,8 +160,9 @@ def expected_labels(outputs: Tensor, batch: BagBatch) -> Array:
 
 def _given_counts(scores: Array, counts: Array, sizes: Array) -> Array:
     """Invert characteristic functions of counts with and without one label, some bags at a time."""
-    half = (sizes.max() + 1) // 2  # the other frequencies are conjugates, and none is pi
-    turns = np.exp(2j * np.pi * np.arange(1, half + 1) / (2 * half + 1))
+    n_frequencies = enough_frequencies(int(sizes.max()))
+    half = n_frequencies // 2  # the others are conjugates
+    turns = np.exp(2j * np.pi * np.arange(1, half + 1) / n_frequencies)
     found, ends = np.empty_like(scores), np.cumsum(sizes)
     part = (ends - 1) * half // NUMBERS_AT_ONCE
     for bags in np.split(np.arange(len(sizes)), np.flatnonzero(np.diff(part)) + 1):

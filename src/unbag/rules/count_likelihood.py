@@ -8,12 +8,12 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
-from torch.nn.functional import logsigmoid, softplus
+from torch.nn.functional import logsigmoid
 
 from unbag.bags.batch import BagBatch
 from unbag.rules.base import InstanceLoss, Rule
 
-__all__ = ["CountLikelihood", "own_logits", "tilt_to_mean"]
+__all__ = ["CountLikelihood", "enough_frequencies", "own_logits", "tilt_to_mean"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ class CountLikelihood(Rule):
     Adding one number :math:`\theta` to all logits of a bag changes the law of its count by a known
     factor. We pick the :math:`\theta` that makes the observed count the expected one, so the
     probability that is left is never small, and one coefficient of a discrete Fourier transform
-    gives it to full precision, however unlikely the count was before.
+    gives it to full precision, however unlikely the count was before. It takes of the order of
+    :math:`\sqrt{k}` frequencies, as other counts are far less likely then.
 
     A count that is not an integer is rounded. With noise of known variance the count is taken as
     Gaussian with both variances. For several classes this is a composite likelihood: the sum over
@@ -106,10 +107,10 @@ def _log_probability(outputs: Tensor, counts: Tensor, batch: BagBatch, *, exact:
     inside = (counts > 0) & (counts < sizes)
     # The two extreme counts have a closed form and no finite tilt.
     extreme = torch.where(
-        counts <= 0, -batch.sum(softplus(outputs)), -batch.sum(softplus(-outputs))
+        counts <= 0, batch.sum(logsigmoid(-outputs)), batch.sum(logsigmoid(outputs))
     )
     safe = torch.where(inside, counts, sizes / 2)
-    tilt = tilt_to_mean(outputs.detach(), safe, batch, n_steps=6 if exact else 16)
+    tilt = tilt_to_mean(outputs.detach(), safe, batch, exact=exact)
     law = _exact_log_mass if exact else _gaussian_log_mass
     return torch.where(inside, law(outputs, safe, tilt, batch), extreme)
 
@@ -129,19 +130,20 @@ def _class_against_rest(outputs: Tensor) -> Tensor:
     return log_scores - others.masked_fill(own, -torch.inf).logsumexp(dim=-1)
 
 
-def tilt_to_mean(outputs: Tensor, counts: Tensor, batch: BagBatch, *, n_steps: int) -> Tensor:
+def tilt_to_mean(outputs: Tensor, counts: Tensor, batch: BagBatch, *, exact: bool) -> Tensor:
     """Find the shift of the logits for which the expected count is `counts`.
 
     Newton's method from the shift that would be right for equal scores, with a bisection whenever
-    it would leave the bracket. The exact probability does not depend on the shift, only its
-    rounding does, so a rough one will do; the Gaussian law needs the right one.
+    it would leave the bracket. Where all frequencies are taken, the exact probability does not
+    depend on the shift, only its rounding does, so a rough one will do.
     """
+    rough = exact and enough_frequencies(batch.largest_size) > batch.largest_size
     margin = batch.bag_sizes.double().log() + 1
     low = -batch.largest(outputs) - margin
     high = batch.largest(-outputs) + margin
     odds = batch.log_mean_exp(logsigmoid(outputs)) - batch.log_mean_exp(logsigmoid(-outputs))
     tilt = torch.clamp((counts / batch.bag_sizes).logit() - odds, low, high)
-    for _ in range(n_steps):
+    for _ in range(6 if rough else 12):
         scores = (outputs + batch.spread(tilt)).sigmoid()
         excess = batch.sum(scores) - counts
         low, high = torch.where(excess > 0, low, tilt), torch.where(excess > 0, tilt, high)
@@ -154,18 +156,16 @@ def tilt_to_mean(outputs: Tensor, counts: Tensor, batch: BagBatch, *, n_steps: i
 def _tilting_factor(outputs: Tensor, counts: Tensor, tilt: Tensor, batch: BagBatch) -> Tensor:
     """Log of what tilting divides the probability of `counts` by."""
     tilted = outputs + batch.spread(tilt)
-    return batch.sum(softplus(tilted) - softplus(outputs)) - tilt * counts
+    return batch.sum(logsigmoid(-outputs) - logsigmoid(-tilted)) - tilt * counts
 
 
 def _exact_log_mass(outputs: Tensor, counts: Tensor, tilt: Tensor, batch: BagBatch) -> Tensor:
     """Invert the characteristic function of the tilted count at one point.
 
-    The number of frequencies is odd, so that none is pi, where a score of one half gives zero.
-    The second half of them are conjugates of the first.
+    The second half of the frequencies are conjugates of the first.
     """
-    half = (batch.largest_size + 1) // 2
-    n_frequencies = 2 * half + 1
-    angles = torch.arange(1, half + 1, device=outputs.device, dtype=outputs.dtype)
+    n_frequencies = enough_frequencies(batch.largest_size)
+    angles = torch.arange(1, n_frequencies // 2 + 1, device=outputs.device, dtype=outputs.dtype)
     angles = angles * (2 * math.pi / n_frequencies)
     scores = (outputs + batch.spread(tilt)).sigmoid()
     columns = [
@@ -174,6 +174,25 @@ def _exact_log_mass(outputs: Tensor, counts: Tensor, tilt: Tensor, batch: BagBat
     ]
     mass = torch.cat(columns, dim=-1) / n_frequencies
     return mass.clamp(min=1e-300).log() + _tilting_factor(outputs, counts, tilt, batch)
+
+
+def enough_frequencies(bag_size: int) -> int:
+    """Frequencies that give the probability of the expected count to double precision.
+
+    What n of them give is the probability of that count and of those n, 2n, ... away from it, which
+    is at most 2 exp(-2 n^2 / bag_size), by Hoeffding's inequality; and the expected count is the
+    likeliest, so its own is at least 1 / (bag_size + 1). The number is odd, so that no angle is pi,
+    where a score of one half gives zero.
+
+    Examples
+    --------
+    >>> [enough_frequencies(size) for size in (2, 10, 100, 1000)]
+    [3, 11, 47, 149]
+    """
+    n_counts = bag_size + 1
+    smallest = torch.finfo(torch.float64).eps / n_counts
+    few = math.sqrt(bag_size / 2 * math.log(2 / smallest)) + 1  # one more: the shift is rounded
+    return 2 * (min(n_counts, math.ceil(few)) // 2) + 1
 
 
 def _mass_of_one_output(scores: Tensor, counts: Tensor, angles: Tensor, batch: BagBatch) -> Tensor:
