@@ -33,6 +33,29 @@ def test_random_bags_raise_no_more_than_the_level(rng, unequal, bag_size):
     assert np.mean(raised) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 150)
 
 
+@pytest.mark.parametrize("spread", [0, 2], ids=["equal", "lognormal"])
+def test_rare_labels_are_no_reason_to_raise_anything(rng, spread):
+    """Where few positives fall into few bags, the gamma law of the dispersion is a bad one."""
+    raised = []
+    for _ in range(100):
+        sizes = np.maximum(np.rint(30 * np.exp(spread * rng.normal(size=80))), 1).astype(int)
+        labels = rng.random(sizes.sum()) < 0.002
+        starts = np.cumsum(sizes) - sizes
+        bags = Bags.from_arrays(
+            rng.normal(size=(len(labels), 1)),
+            offsets=np.append(starts, len(labels)),
+            counts=np.add.reduceat(labels, starts).astype(float),
+        )
+        raised.append(not check_made_bags(bags).plausible)
+    assert np.mean(raised) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 100)
+
+
+def test_a_class_that_does_not_occur_raises_nothing(rng):
+    classes = np.eye(4)[rng.integers(3, size=1200)]
+    report = check_made_bags(make_bags(rng.normal(size=(1200, 2)), classes, bag_size=20, seed=0))
+    assert report.plausible
+
+
 DATA = {"breast cancer": load_breast_cancer, "digits": load_digits, "wine": load_wine}
 
 

@@ -49,6 +49,42 @@ def test_paired_intervals_cover_and_are_shorter(rng, bag_size):
     assert np.mean(widths) < 4 * np.mean(np.sqrt(apart))
 
 
+@pytest.mark.parametrize("bag_size", [1, 2, 5])
+def test_it_covers_where_both_are_overconfident(rng, bag_size):
+    """Two that decide alike, one surer than the other; both wrong far more often than they say."""
+    n_bags, hits = 200, 0
+    brier = [0.8 * (1 - sure) ** 2 + 0.2 * sure**2 for sure in (0.999, 0.9)]
+    for _ in range(300):
+        labels = (rng.random(n_bags * bag_size) < 0.5).astype(float)
+        right = np.where(rng.random(len(labels)) < 0.8, labels, 1 - labels) > 0
+        bags = Bags.from_arrays(
+            np.zeros((len(labels), 1)),
+            offsets=np.arange(0, len(labels) + 1, bag_size),
+            counts=labels.reshape(n_bags, bag_size).sum(axis=1),
+        )
+        pair = (np.where(right, sure, 1 - sure) for sure in (0.999, 0.9))
+        found = compare_scores(*pair, bags, loss="square")
+        hits += found.low <= brier[0] - brier[1] <= found.high
+    assert hits / 300 > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 300)
+
+
+def test_noise_of_the_mean_is_part_of_the_interval(rng):
+    """A score and the same one shifted: only the share of positives, which is noisy, decides."""
+    n_bags, bag_size, variance, hits = 60, 50, 0.01, 0
+    for _ in range(300):
+        scores = rng.uniform(0.2, 0.8, size=n_bags * bag_size)
+        shares = (rng.random(len(scores)) < scores).reshape(n_bags, bag_size).mean(axis=1)
+        bags = Bags.from_arrays(
+            np.zeros((len(scores), 1)),
+            offsets=np.arange(0, len(scores) + 1, bag_size),
+            proportions=shares + np.sqrt(variance) * rng.normal(size=n_bags),
+            noise_variance=variance,
+        )
+        found = compare_scores(scores, scores + 0.05, bags, loss="square")
+        hits += found.low <= -(0.05**2) <= found.high
+    assert abs(hits / 300 - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 300)
+
+
 def test_reads_as_a_sentence(rng):
     labels, first, second = two_classifiers(rng, 40_000, gap=0.05)
     ids = np.arange(40_000) // 20

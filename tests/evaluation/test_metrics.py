@@ -4,14 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import integrate
+from scipy import integrate, special
 from sklearn import metrics
 
+from unbag.bags import make_bags
 from unbag.evaluation.calibration import calibration_curve, calibration_error, roc_curve
 from unbag.evaluation.confusion import DECISION_METRICS, decision_intervals, estimate_errors
 from unbag.evaluation.curves import SCORE_METRICS
 from unbag.evaluation.evaluate import score_metric
-from unbag.evaluation.functionals import Positives, fit_positives
+from unbag.evaluation.functionals import Positives, fit_positives, score_table
 from unbag.evaluation.influence import Spread, studentised_interval
 from unbag.evaluation.simulation import make_world, unequal_sizes
 
@@ -177,3 +178,18 @@ def test_studentised_interval_is_that_of_student_without_skewness():
     low, high = studentised_interval(0.5, Spread(0.1, 0.0, 10))
     assert (high - 0.5) / 0.1 == pytest.approx(2.228, abs=1e-3)
     assert low + high == pytest.approx(1)
+
+
+@pytest.mark.parametrize("n_bags", [2, 3, 4])
+def test_few_bags_give_wide_intervals_not_sure_ones(rng, n_bags):
+    """As many coefficients as bags would leave no residual, and no doubt."""
+    true_auc, hits = 0.862, 0
+    for _ in range(200):
+        scores = special.expit(2 * rng.normal(size=n_bags * 200))
+        labels = rng.random(len(scores)) < scores
+        bags = make_bags(np.zeros((len(scores), 1)), labels, bag_size=200, seed=0)
+        table = score_table(scores, bags, bags.proportions, np.zeros(n_bags))
+        positives = fit_positives(table)
+        found = score_metric(SCORE_METRICS["auc"](positives), positives)
+        hits += found.low <= true_auc <= found.high
+    assert hits / 200 > 0.75

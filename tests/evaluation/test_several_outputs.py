@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from unbag.bags import Bags
 from unbag.evaluation import Evaluation, estimate_risk, evaluate
@@ -77,6 +78,42 @@ def test_multiclass_error_and_log_loss_cover(rng):
         _, _, low, high = multiclass_log_loss(chances, bags, np.zeros(bags.n_bags))
         hits += risk.low <= expected_error <= risk.high, low <= TRUE_LOG_LOSS <= high
     assert (np.abs(hits / 200 - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 200)).all()
+
+
+@pytest.mark.parametrize("bag_size", [1, 2, 5])
+def test_log_loss_covers_where_scores_are_overconfident(rng, bag_size):
+    n_bags, accuracy, confidence = 300, 0.85, 0.995
+    truth = -accuracy * np.log(confidence) - (1 - accuracy) * np.log((1 - confidence) / 2)
+    ids, hits = np.repeat(np.arange(n_bags), bag_size), 0
+    for _ in range(300):
+        classes = rng.integers(3, size=len(ids))
+        moved = np.where(rng.random(len(ids)) > accuracy, rng.integers(1, 3, size=len(ids)), 0)
+        scores = np.where(np.eye(3)[(classes + moved) % 3], confidence, (1 - confidence) / 2)
+        proportions = np.eye(3)[classes].reshape(n_bags, bag_size, 3).mean(axis=1)
+        bags = Bags.from_arrays(scores, bags=ids, y=proportions[ids], task="multiclass")
+        _, _, low, high = multiclass_log_loss(scores, bags, np.zeros(n_bags))
+        hits += low <= truth <= high
+    assert abs(hits / 300 - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 300)
+
+
+def test_confusion_of_unequal_bags_has_the_width_of_its_spread(rng):
+    sizes = np.repeat([1, 10, 100], [10, 10, 4])
+    joint = np.array([[0.3, 0.02, 0.03], [0.01, 0.3, 0.02], [0.02, 0.05, 0.25]])
+    starts, values, widths = np.cumsum(sizes) - sizes, [], []
+    for _ in range(400):
+        classes, guesses = np.divmod(rng.choice(9, size=sizes.sum(), p=joint.ravel()), 3)
+        means = np.add.reduceat(np.eye(3)[classes], starts) / sizes[:, None]
+        bags = Bags.from_arrays(
+            np.zeros((len(classes), 1)),
+            offsets=np.append(starts, sizes.sum()),
+            proportions=means,
+            task="multiclass",
+        )
+        value, low, high = confusion_matrix(np.eye(3)[guesses], bags)
+        values.append(value)
+        widths.append((high - low) / 2 / stats.t.ppf(0.975, len(sizes) - 1))
+    ratio = np.mean(widths, axis=0) / np.std(values, axis=0)
+    assert (np.abs(ratio - 1) < 0.2).all()  # a deviation of 400 draws is known to 3.5 %
 
 
 def _true_confusion():

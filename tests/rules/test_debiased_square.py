@@ -78,3 +78,13 @@ def test_nan_in_the_state_means_not_started():
 def test_bad_options_are_refused(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         DebiasedSquare(**options)
+
+
+def test_large_unequal_bags_keep_their_digits_in_single_precision():
+    """Of scores that are all alike: what rounding leaves of their mean counts k-fold squared."""
+    sizes = torch.tensor([20_000, 50_000, 100_000, 200_000])
+    proportions = torch.tensor([0.50, 0.55, 0.58, 0.61])
+    logits = torch.full((int(sizes.sum()),), 0.3)
+    single = DebiasedSquare()(logits, BagBatch(proportions, sizes))
+    double = DebiasedSquare()(logits.double(), BagBatch(proportions.double(), sizes))
+    assert float(single) == pytest.approx(float(double), rel=1e-3)

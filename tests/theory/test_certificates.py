@@ -46,6 +46,15 @@ def test_error_certificate_inverts_the_sample_size(n_bags, bag_size, size):
         assert realizable_sample_size(error * 1.0001, bag_size, n_hypotheses=size) <= n_bags
 
 
+@pytest.mark.parametrize("n_bags", [1, 2, 3, 4])
+def test_too_few_bags_certify_nothing(n_bags):
+    """Of a truth and its opposite, bags of two with one positive each exclude neither."""
+    matched = 0.5**n_bags
+    assert matched > 0.05  # the opposite, wrong on all instances, is consistent too often
+    assert realizable_error_certificate(n_bags, 2, n_hypotheses=2) == 1
+    assert realizable_vc_error_certificate(n_bags, 2, vc_dimension=1) == 1
+
+
 def test_vc_sample_size_reaches_the_error_and_one_less_does_not():
     n = realizable_vc_sample_size(0.01, 20, vc_dimension=3)
     assert realizable_vc_error_certificate(n, 20, vc_dimension=3) <= 0.01

@@ -138,8 +138,10 @@ class BagBatch:
         """Sum per-instance values (..., n_instances, n) over each bag: (..., n_bags, n)."""
         if isinstance(self.sizes, int):
             return values.unflatten(-2, (self.n_bags, self.sizes)).sum(dim=-2)
-        sums = values.new_zeros(*values.shape[:-2], self.n_bags, values.shape[-1])
-        return sums.index_add(-2, self.bag_of_instance, values)
+        # One after the other, as here, single precision would lose digits of large bags' sums.
+        shape = *values.shape[:-2], self.n_bags, values.shape[-1]
+        sums = values.new_zeros(shape, dtype=torch.float64)
+        return sums.index_add(-2, self.bag_of_instance, values.double()).to(values.dtype)
 
     def mean(self, values: Tensor) -> Tensor:
         """Average per-instance values (..., n_instances, n) over each bag: (..., n_bags, n)."""

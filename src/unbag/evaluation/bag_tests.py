@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +13,7 @@ from scipy import stats
 from unbag.bags import Bags
 from unbag.evaluation.intervals import ResidualLaw, pearson_tail, square_cumulants
 from unbag.evaluation.residual_laws import noise_of
+from unbag.randomness import numpy_generator
 
 __all__ = [
     "Answer",
@@ -25,6 +28,7 @@ __all__ = [
 Array = NDArray[Any]
 # Noise of unknown shape is taken for Laplace noise, which has the heavier tails.
 LAPLACE_KURTOSIS = 3.0
+MOST_NUMBERS_DRAWN = 10_000_000
 
 
 class Answer(NamedTuple):
@@ -54,12 +58,14 @@ def dispersion(bags: Bags) -> Answer:
 
     is one for random draws, more when instances of a bag resemble each other, less when bags were
     balanced. Its law under random draws is a gamma law with the variance and the skewness that
-    binomial counts give it.
+    binomial counts give it; where that law finds the bags unlikely, random ones are drawn.
     """
     proportions, sizes, prior = _outputs(bags)
-    found = [
-        _dispersion(a, sizes, noise_of(bags), p) for a, p in zip(proportions.T, prior, strict=True)
-    ]
+    found = []
+    for a, p in zip(proportions.T, prior, strict=True):
+        ratio, p_value = _dispersion(a, sizes, noise_of(bags), p)
+        squares = lambda drawn, p=p: (drawn - p) ** 2 @ sizes  # noqa: E731
+        found.append((ratio, _asked_of_draws(p_value, squares, a, bags)))
     ratios = [ratio for ratio, _ in found]
     worst = int(np.argmin([p for _, p in found]))
     detail = f"proportions vary {ratios[worst]:.2f} times as much as those of random bags"
@@ -81,6 +87,29 @@ def _dispersion(a: Array, sizes: Array, noise: Array, prior: float) -> tuple[flo
     above = float(pearson_tail(standard, skewness))
     p_value = 2 * min(above, 1 - above)
     return total / ((n_bags - 1) * variance), float(min(p_value, 1.0))
+
+
+def _asked_of_draws(
+    p_value: float, statistic: Callable[[Array], Any], proportions: Array, bags: Bags
+) -> float:
+    """Two-sided chance of a statistic among random bags that hold as many positives in all.
+
+    Asymptotic laws fail where positives are few or some bags are far larger than others, and call
+    ordinary bags impossible. Draws cannot tell how small a small chance is, so below what they
+    resolve the law's word stands.
+    """
+    n_draws = min(2000, MOST_NUMBERS_DRAWN // bags.n_bags)
+    counts = np.rint(proportions * bags.sizes)
+    whole = np.allclose(counts, proportions * bags.sizes, rtol=0, atol=1e-6)
+    if p_value > 0.05 or n_draws < 200 or bags.noise_variance is not None or not whole:
+        return p_value
+    rng = numpy_generator(0, "random bags")
+    drawn = rng.multivariate_hypergeometric(bags.sizes, int(counts.sum()), n_draws, "marginals")
+    found, others = statistic(counts / bags.sizes), statistic(drawn / bags.sizes)
+    tied = 1e-9 * np.abs(found)
+    beyond = min((others <= found + tied).sum(), (others >= found - tied).sum())
+    chance = min(1.0, 2 * (beyond + 1) / (n_draws + 1))
+    return float(chance if beyond >= 10 else min(p_value, chance))
 
 
 def one_class(bags: Bags) -> Answer:
@@ -195,15 +224,18 @@ def size_drift(bags: Bags) -> Answer:
     proportions, sizes, prior = _outputs(bags)
     if (sizes == sizes[0]).all():
         return Answer(float("nan"), float("nan"), "all bags are equally large")
-    centred = sizes - (sizes @ sizes) / sizes.sum()
-    residuals = proportions - prior
-    lever = sizes * centred
-    score = lever @ residuals
-    scale = (sizes @ residuals**2) / (len(sizes) - 1)
-    deviation = np.sqrt(scale * (lever**2 @ (1 / sizes)))
-    standard = score / np.maximum(deviation, 1e-300)
-    worst = int(np.argmax(np.abs(standard)))
-    effect = float(standard[worst] / np.sqrt(len(sizes)))
-    p_values = 2 * stats.t.sf(np.abs(standard), len(sizes) - 2)
+    lever = sizes * (sizes - (sizes @ sizes) / sizes.sum())
+
+    def standard(drawn: Array, p: float) -> Any:
+        residuals = drawn - p
+        scale = (residuals**2 @ sizes) / (len(sizes) - 1)
+        return residuals @ lever / np.sqrt(np.maximum(scale * (lever**2 @ (1 / sizes)), 1e-300))
+
+    scores, p_values = [], []
+    for a, p in zip(proportions.T, prior, strict=True):
+        scores.append(standard(a, p))
+        p_value = 2 * float(stats.t.sf(abs(scores[-1]), len(sizes) - 2))
+        p_values.append(_asked_of_draws(p_value, partial(standard, p=p), a, bags))
+    effect = float(scores[int(np.argmin(p_values))] / np.sqrt(len(sizes)))
     detail = f"size and proportion have correlation {effect:.2f}"
-    return Answer(_bonferroni(p_values.tolist()), effect, detail)
+    return Answer(_bonferroni(p_values), effect, detail)

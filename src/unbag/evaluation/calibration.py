@@ -143,7 +143,7 @@ def calibration_error(
         ]
     )
     deviations = np.sqrt(np.maximum(np.diag(covariance), 1e-18))
-    errors, others = np.split(_draws(covariance, positives.freedom), 2)
+    errors, others = np.split(_draws(covariance, positives.table.freedom), 2)
     signs = np.where(gaps + others < 0, -1, 1)
     total = np.abs(gaps).sum()
     # A gap that looks small may be as large as its error: spread evenly, the same sum is likelier

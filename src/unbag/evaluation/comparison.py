@@ -13,6 +13,7 @@ from unbag.arguments import check_choice, check_share
 from unbag.bags import Bags
 from unbag.bags.tasks import risk_scale
 from unbag.evaluation.evaluate import bags_to_score, scores_of
+from unbag.evaluation.products import residual_product
 from unbag.evaluation.residual_laws import noise_of
 from unbag.evaluation.risk import Loss, checked_scores, decisions
 
@@ -131,7 +132,9 @@ def compare_scores(
     -----
     The estimate is the difference of the two pairwise risks. Its variance is
     :math:`4 (V \sigma_D^2 / n + E[D^2 (c - y)^2] / N)` but for terms of higher order, with
-    :math:`V` the variance of :math:`c - y`; the interval uses Student's law.
+    :math:`V` the variance of :math:`c - y`, and the variance of known noise; the interval uses
+    Student's law. It assumes no calibration: :math:`(c - y)^2` is linear in :math:`y` too, and its
+    average is taken from the bags where they show more of it than the scores.
 
     Examples
     --------
@@ -166,28 +169,12 @@ def compare_scores(
 
 def _difference(f: Array, g: Array, bags: Bags) -> tuple[float, float]:
     """Twice E[D (c - y)], summed over outputs, and its standard error."""
-    sizes = bags.sizes.astype(float)
-    shares = sizes / sizes.sum()
-    gaps = bags.mean((f + g) / 2) - bags.proportions.reshape(bags.n_bags, -1)
-    differences = bags.mean(f - g)
-    mean_gap, mean_difference = shares @ gaps, shares @ differences
-    z, d = gaps - mean_gap, differences - mean_difference
-    products = sizes * (z * d).sum(axis=1)
-    covariance = products.sum() / (bags.n_bags - 1)
-    value = 2 * ((1 - 1 / sizes.sum()) * covariance + mean_gap @ mean_difference)
-    return float(value), float(2 * np.sqrt(_variance(f, g, bags, z, sizes)))
-
-
-def _variance(f: Array, g: Array, bags: Bags, z: Array, sizes: Array) -> float:
     f, g = f[bags.rows], g[bags.rows]
-    n_bags, n_instances = len(sizes), sizes.sum()
-    spread = np.atleast_2d(np.cov((f - g).T))
-    # Noise in the proportions is part of the residuals' covariance, and need not be known here.
-    residual = (z * sizes[:, None]).T @ z / (n_bags - 1)
-    pairs = 1 - n_bags / n_instances
-    noise = float(np.mean(sizes * noise_of(bags)))
-    paired = np.trace(residual @ spread) * pairs + (1 - pairs) * noise * np.trace(spread)
-    middle = (f + g) / 2
-    chance = np.clip(middle, 0, 1)
-    single = ((f - g) ** 2 * (chance * (1 - middle) ** 2 + (1 - chance) * middle**2)).sum(axis=1)
-    return float(paired / n_bags + single.mean() / n_instances)
+    difference, middle = f - g, (f + g) / 2
+    noise = noise_of(bags)
+    value, paired = residual_product(difference, middle, bags, noise)
+    # (c - y)^2 is linear in y, so that bags tell its average too, where the middle is a bad guess.
+    chance, slope = np.clip(middle, 0, 1), difference**2 * (1 - 2 * middle)
+    square = (difference**2 * middle**2 + slope * chance).sum(axis=1).mean()
+    square += max(residual_product(slope, chance, bags, noise)[0], 0)
+    return -2 * value, 2 * float(np.sqrt(paired + square / bags.n_instances))

@@ -20,8 +20,6 @@ from unbag.bags import Bags
 __all__ = ["Positives", "ScoreTable", "fit_positives", "score_table"]
 
 Array = NDArray[Any]
-# The control is a linear function of score and decision.
-N_SLOPES = 2
 
 
 @dataclass(frozen=True)
@@ -56,6 +54,16 @@ class ScoreTable:
     def n_instances(self) -> float:
         """Number of instances."""
         return float(self.sizes.sum())
+
+    @property
+    def n_slopes(self) -> int:
+        """Of the control, a linear function of score and decision: few bags allow fewer."""
+        return min(2, self.n_bags - 2)
+
+    @property
+    def freedom(self) -> int:
+        """Bags less the coefficients fitted to them."""
+        return self.n_bags - self.n_slopes - 1
 
     @cached_property
     def hard(self) -> Array:
@@ -121,11 +129,6 @@ class Positives:
         """Working probability of a positive at each score; only spreads depend on it."""
         return working_chances(self.table, self.masses, self.control)
 
-    @property
-    def freedom(self) -> int:
-        """Bags less the coefficients fitted to them."""
-        return max(self.table.n_bags - N_SLOPES - 1, 1)
-
     @cached_property
     def prior(self) -> float:
         """Share of positives."""
@@ -150,7 +153,7 @@ def fit_positives(table: ScoreTable) -> Positives:
     Consistent for i.i.d. instances and any scores, calibrated or not; not unbiased for few bags,
     because the control is fitted to the same ones. Bags of one give the sample's own masses.
     """
-    basis = np.stack([table.scores, table.hard], axis=1)
+    basis = np.stack([table.scores, table.hard], axis=1)[:, : table.n_slopes]
     variance = float(np.mean(table.sizes * table.proportions.var() + 1e-12))
     variance = min(variance, 0.25)
     for _ in range(2 if table.noise.any() else 1):
@@ -182,13 +185,13 @@ def _square_weights(table: ScoreTable, precision: Array) -> Array:
 
 
 def _residual_variance(table: ScoreTable, residuals: Array, weights: Array) -> float:
-    squares = table.sizes * (residuals**2 * _lost(table.n_bags) - table.noise)
+    squares = table.sizes * (residuals**2 * _lost(table) - table.noise)
     return float(weights @ squares)
 
 
-def _lost(n_bags: int) -> float:
+def _lost(table: ScoreTable) -> float:
     """What fitting an intercept and the slopes takes from sums of squares."""
-    return n_bags / max(n_bags - N_SLOPES - 1, 1)
+    return table.n_bags / table.freedom
 
 
 def _assemble(
@@ -205,13 +208,13 @@ def _assemble(
     explained = table.average((control - prior) ** 2)
     pair_noise = weights @ (variance * (1 - 1 / table.sizes) + table.sizes * table.noise)
     # Fitting slopes to noise makes the control vary more than it should.
-    explained = max(explained - N_SLOPES * pair_noise * (weights @ weights), 1e-12)
+    explained = max(explained - table.n_slopes * pair_noise * (weights @ weights), 1e-12)
     mix = explained / (explained + pair_noise / 2) if pair_noise > 0 else 0.0
     missing = prior * (1 - prior) - explained - found
     stretch = float(np.clip(1 + mix * missing / (2 * explained), 0.5, 2))
     control = prior + stretch * (control - prior)
     # Labels of single instances need no correction: control and residual add up to them.
-    lost = 1.0 if (table.sizes == 1).all() else _lost(table.n_bags)
+    lost = 1.0 if (table.sizes == 1).all() else _lost(table)
     shared = lost * weights * table.sizes * residuals
     correction = _adjoint(table, shared)
     masses = table.shares * control + correction

@@ -98,7 +98,7 @@ def _combined(
     third += law.mean(instance**3) / table.n_instances**2
     third += law.mean(own**3) * float(weights**3 @ sizes**-2.0 - table.n_instances**-2.0)
     third += _mixed_third(positives, law, residual, factor, instance)
-    return Spread(float(np.sqrt(variance)), float(third / variance**1.5), positives.freedom)
+    return Spread(float(np.sqrt(variance)), float(third / variance**1.5), positives.table.freedom)
 
 
 def _mixed_third(
@@ -136,7 +136,7 @@ def _pair_cumulants(
     third = w**3 @ (pairs * 2 * leftover * (3 * full * linear_square + leftover**2))
     third -= (w**2 * v) @ (pairs * 6 * half * full**2 * linear_square)
     third -= v**3 @ (pairs * half**3 * cube)
-    return float(variance) * table.n_bags / positives.freedom, float(third)
+    return float(variance) * table.n_bags / table.freedom, float(third)
 
 
 def mass_covariance(
@@ -155,7 +155,7 @@ def mass_covariance(
     mean = table.average(chances * gradient + share_gradient)
     single = chances * (1 - offset) * (gradient + share_gradient - mean)
     single = single - (1 - chances) * offset * (share_gradient - mean)
-    lost = table.n_bags / positives.freedom
+    lost = table.n_bags / table.freedom
     return table.shares * (lost * paired + single / table.n_instances)
 
 

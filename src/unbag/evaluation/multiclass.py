@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from unbag.bags import Bags
+from unbag.evaluation.products import residual_product
 
 __all__ = ["confusion_matrix", "multiclass_log_loss"]
 
@@ -61,7 +62,8 @@ def _contributions(
     of_mean = (shares * len(sizes))[:, None]
     squares = squares + _product(means[0], means[0], of_mean * e, of_mean * e)
     crosses = crosses + _product(means[0], means[1], of_mean * e, of_mean * t)
-    return squares, crosses, means[0] + of_mean * e, of_mean * predicted
+    chosen = shares @ predicted
+    return squares, crosses, means[0] + of_mean * e, chosen + of_mean * (predicted - chosen)
 
 
 def _product(first: Array, second: Array, first_part: Array, second_part: Array) -> Array:
@@ -99,21 +101,11 @@ def multiclass_log_loss(
     """
     scores = scores[bags.rows]
     losses = -np.log(np.clip(scores, 1e-15, 1))
-    starts, sizes = bags.starts, bags.sizes.astype(float)
-    means = np.add.reduceat(losses, starts, axis=0) / sizes[:, None]
-    residuals = bags.proportions - np.add.reduceat(scores, starts, axis=0) / sizes[:, None]
-    shares = sizes / sizes.sum()
-    gap, level = shares @ residuals, losses.mean(axis=0)
-    e = residuals - gap
-    products = sizes * (e * (means - level)).sum(axis=1)
-    together = products.sum() / (len(sizes) - 1) * (1 - 1 / sizes.sum())
-    value = (scores * losses).sum(axis=1).mean() + gap @ level + together
-    covariance = (e * sizes[:, None]).T @ e / (len(sizes) - 1)
-    paired = np.trace(covariance @ np.atleast_2d(np.cov(losses.T))) / len(sizes)
-    # Products of an instance with itself are part of the average over instances below.
-    paired *= 1 - len(sizes) / sizes.sum()
-    paired += (sizes * noise).mean() * (level @ level) / sizes.sum()
-    second = (scores * losses**2).sum(axis=1).mean() - (scores * losses).sum(axis=1).mean() ** 2
-    error = float(np.sqrt(paired + max(second, 0) / sizes.sum()))
-    half = stats.t.ppf((1 + confidence) / 2, len(sizes) - 1) * error
+    beyond, paired = residual_product(losses, scores, bags, noise)
+    value = (scores * losses).sum(axis=1).mean() + beyond
+    square = (scores * losses**2).sum(axis=1).mean()
+    # Where scores say too little of large losses, the bags' residuals do.
+    square += max(residual_product(losses**2, scores, bags, noise)[0], 0)
+    error = float(np.sqrt(paired + max(square - value**2, 0) / bags.n_instances))
+    half = stats.t.ppf((1 + confidence) / 2, bags.n_bags - 1) * error
     return float(value), error, float(value - half), float(value + half)

@@ -27,7 +27,7 @@ class CountLikelihood(Rule):
     ----------
     exact_up_to : int
         Largest bag for which the probability is computed exactly; above it, by the Gaussian law of
-        the tilted sum (a saddlepoint approximation).
+        the tilted sum (a saddlepoint approximation, rough where nearly all labels are certain).
 
     Notes
     -----

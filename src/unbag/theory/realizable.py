@@ -60,7 +60,7 @@ def realizable_error_certificate(
 
     .. math:: \varepsilon = q^{-1}\bigl(1 - (\delta/|F|)^{1/n}\bigr)
 
-    It is 1/2, which says nothing, until n passes ``log2(|F| / delta)``.
+    It is 1, which says nothing, until n passes ``log2(|F| / delta)``.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def realizable_error_certificate(
     """
     require_whole("n_bags", n_bags)
     budget = log_budget(n_hypotheses, confidence)
-    return mismatch_inverse(-math.expm1(-budget / n_bags), bag_size)
+    return _largest_error(-math.expm1(-budget / n_bags), bag_size)
 
 
 def log_growth_function(n_points: int, vc_dimension: int) -> float:
@@ -117,7 +117,13 @@ def realizable_vc_error_certificate(
     require_probability("confidence", confidence)
     growth = log_growth_function(2 * n_bags * bag_size, vc_dimension)
     missed = 2 / n_bags * (growth + math.log(2 / (1 - confidence))) / math.log(2)
-    return mismatch_inverse(missed, bag_size)
+    return _largest_error(missed, bag_size)
+
+
+def _largest_error(missed: float, bag_size: int) -> float:
+    """Error of a hypothesis that misses a bag this rarely: below 1/2, or nothing is known of it."""
+    error = mismatch_inverse(missed, bag_size)
+    return error if error < 0.5 else 1.0
 
 
 def realizable_vc_sample_size(
