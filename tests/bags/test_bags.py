@@ -65,6 +65,14 @@ def test_data_frames_and_tensors():
     assert_same(Bags.from_arrays(pandas.DataFrame(X), bags=pandas.Series(IDS), y=Y), wanted)
     assert_same(Bags.from_arrays(X, bags=polars.Series(IDS), y=polars.Series(Y)), wanted)
     assert_same(Bags.from_arrays(torch.tensor(X), bags=IDS, y=Y), wanted)
+    numbers = [IDS.index(name) for name in IDS]
+    assert_same(
+        Bags.from_arrays(X, bags=torch.tensor(numbers), y=Y), Bags.from_arrays(X, bags=numbers, y=Y)
+    )
+
+
+def test_a_million_bags_are_one_line():
+    assert repr(Bags.from_arrays(X, bags=IDS, y=Y)) == "Bags(3 bags, 6 instances, binary)"
 
 
 def test_pandas_objects_go_by_their_index():

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from unbag import BagClassifier, BagTarget, make_bags
-from unbag.errors import BagDataError, BagDataWarning
+from unbag.errors import BagDataError, BagDataWarning, TrainingError
 from unbag.estimators.measuring import held_out_parts
 
 
@@ -196,3 +197,17 @@ def test_digits_that_suffice_are_not_complained_of(rng):
     X = rng.normal(size=(200, 3)) + np.array([0.1, 100_000, -100_000])
     X[:, 0] = 0.1  # constant, but the computed deviation is not quite zero
     BagClassifier(max_epochs=1, random_state=0).fit(X, X[:, 1] > 100_000)
+
+
+@pytest.mark.parametrize("share", [0, 0.2])
+def test_a_net_that_is_lost_is_said_to_be(rng, share):
+    X = rng.normal(size=(400, 2))
+    bags, y = np.repeat(np.arange(40), 10), np.repeat(np.arange(40) % 11 / 10, 10)
+    clf = BagClassifier(learning_rate=1e30, max_epochs=5, validation_share=share, random_state=0)
+    with pytest.raises(TrainingError, match=r"not finite.*learning_rate"):
+        clf.fit(X, y, bags=bags)
+
+
+def test_a_net_itself_is_no_model():
+    with pytest.raises(TypeError, match="must be a function"):
+        BagClassifier(model=torch.nn.Linear(2, 1)).fit(np.zeros((4, 2)), [0, 1, 0, 1])

@@ -11,7 +11,7 @@ from torch import nn
 from unbag import BagBoostingClassifier, BagClassifier, BagRidgeClassifier
 from unbag.estimators import ModelFolderError
 from unbag.estimators.saving import ADDED, FORMAT
-from unbag.rules import DebiasedSquare
+from unbag.rules import DebiasedSquare, ProportionSquare
 
 
 @pytest.fixture
@@ -154,3 +154,18 @@ def test_a_net_of_ones_own_needs_its_function(rng, tmp_path):
         BagClassifier.load(tmp_path / "own")
     again = BagClassifier.load(tmp_path / "own", model=build)
     np.testing.assert_array_equal(again.predict(X), clf.predict(X))
+
+
+class OwnRule(ProportionSquare):
+    name = "own_rule"
+
+
+def test_a_rule_of_ones_own_is_asked_for(rng, tmp_path):
+    X = rng.normal(size=(60, 3))
+    clf = BagClassifier(OwnRule(), max_epochs=2, random_state=0).fit(X, X[:, 0] > 0)
+    clf.save(tmp_path / "own")
+    with pytest.raises(ModelFolderError, match="pass `rule`"):
+        BagClassifier.load(tmp_path / "own")
+    again = BagClassifier.load(tmp_path / "own", rule=OwnRule())
+    assert again.rule == OwnRule()
+    np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))

@@ -289,11 +289,27 @@ def test_a_number_of_bags_that_labels_do_not_follow_may_stay(rng):
 
 
 def test_numbers_that_vary_within_bags_or_are_categories_are_not_asked_about(rng):
-    two = with_bag_values(rng, lambda counts, sizes: (counts / sizes > 0.5) * 1.0)
+    two = with_bag_values(rng, lambda counts, sizes: (rng.random(len(sizes)) > 0.5) * 1.0)
     report = check_made_bags(two)
     assert np.isnan(report["one_value"].p_value) and report["homogeneity"].raised
     single = Bags.from_arrays(rng.normal(size=(30, 2)), bags=np.arange(30), y=np.arange(30) % 2)
     assert np.isnan(check_made_bags(single)["one_value"].p_value)
+
+
+def test_a_category_made_from_labels_makes_the_estimate_unreliable(rng):
+    """Bags of one band scatter less than chance has it; those of one region never do."""
+    leak = with_bag_values(rng, lambda counts, sizes: (counts / sizes > 0.5) * 1.0, n_bags=150)
+    report = check_made_bags(leak)
+    assert report.bias == "unreliable" and report["one_value"].raised
+
+    region = np.repeat(rng.random(150) > 0.5, 20)
+    labels = rng.random(len(region)) < np.where(region, 0.7, 0.3)
+    X = np.column_stack([rng.normal(size=len(region)), region])
+    bags = Bags.from_arrays(
+        X, offsets=np.arange(0, 3001, 20), counts=labels.reshape(150, 20).sum(1)
+    )
+    report = check_made_bags(bags)
+    assert np.isnan(report["one_value"].p_value) and report["homogeneity"].raised
 
 
 def test_a_feature_named_like_markup_is_shown():

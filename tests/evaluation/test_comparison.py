@@ -122,6 +122,12 @@ def test_gaussian_noise_is_calibrated():
     assert integrate.trapezoid(np.maximum(excess, 0), points) == pytest.approx(1e-3, rel=1e-3)
 
 
+@pytest.mark.parametrize("sizes", [-5, 0, [10, np.nan]])
+def test_sizes_that_are_none_are_refused(sizes):
+    with pytest.raises(ValueError, match="sizes must be"):
+        privacy_noise("laplace", sizes, epsilon=1.0)
+
+
 def test_bad_privacy_parameters_are_named():
     with pytest.raises(ValueError, match="delta"):
         privacy_noise("laplace", 10, epsilon=1.0, delta=1e-5)

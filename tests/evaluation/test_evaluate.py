@@ -246,3 +246,21 @@ def test_heavy_packages_are_imported_only_when_used(path):
 
 def test_the_import_check_sees_an_import():
     assert imported_at_once("from pandas.core import frame\nimport os") & LAZY
+
+
+@pytest.mark.parametrize("label", [0.0, 1.0])
+@pytest.mark.parametrize("sizes", [[10] * 50, [2, 5, 30] * 15], ids=["equal", "unequal"])
+def test_what_a_missing_class_leaves_undefined_is_nan(rng, label, sizes):
+    ids = np.repeat(np.arange(len(sizes)), sizes)
+    found = evaluate(rng.random(len(ids)), None, np.full(len(ids), label), bags=ids)
+    absent = ("specificity",) if label else ("recall", "average_precision")
+    assert all(np.isnan(found[name].value) for name in ("auc", "balanced_error", *absent))
+    assert found["prior"].value == pytest.approx(label)
+    assert "error" in found and np.isfinite(found["error"].value)
+
+
+def test_a_metric_that_is_not_there_is_named(rng):
+    ids = np.repeat(np.arange(20), 5)
+    found = evaluate(rng.random(100), None, np.full(100, 0.4), bags=ids)
+    with pytest.raises(KeyError, match="no metric 'accuracy'; there are error"):
+        found["accuracy"]

@@ -21,7 +21,7 @@ __all__ = ["Bags"]
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Bags:
     """Instances in bags with known proportions. Make one with `Bags.from_arrays` or `make_bags`.
 
@@ -50,6 +50,10 @@ class Bags:
     ids: list[Hashable]
     noise_variance: Array | None = None
     task: Task = "binary"
+
+    def __repr__(self) -> str:
+        noise = "" if self.noise_variance is None else ", noisy"
+        return f"Bags({self.n_bags} bags, {self.n_instances} instances, {self.task}{noise})"
 
     @classmethod
     def from_arrays(

@@ -94,7 +94,8 @@ def as_id_array(bags: Any, name: str = "bags") -> Array:
     """Return bag ids as an array that tells apart all that differ; a missing one is refused."""
     if hasattr(bags, "to_numpy"):
         bags = bags.to_numpy()
-    values = np.asarray(bags) if isinstance(bags, np.ndarray) else _list_of_ids(bags)
+    # A tensor, walked through, would give ids of which no two are the same.
+    values = np.asarray(bags) if hasattr(bags, "__array__") else _list_of_ids(bags)
     if values.ndim != 1:
         raise BagDataError(f"{name} must have one bag id per instance, got shape {values.shape}.")
     missing = np.flatnonzero(_are_missing(values))

@@ -245,7 +245,8 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         """Write `model.safetensors` and `model.json` into a folder.
 
         Parameters of the constructor are saved too, but for a `random_state` that is no number.
-        A net from a function of your own is saved, but `load` must be given that function.
+        A net from a function of your own is saved, but `load` must be given that function; so
+        must it a rule of your own.
         """
         description = self._description() | {
             "n_outputs": self.n_outputs_,
@@ -263,7 +264,9 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         return write_folder(folder, description, tensors)
 
     @classmethod
-    def load(cls, folder: str | Path, *, model: ModelBuilder | None = None) -> BagClassifier:
+    def load(
+        cls, folder: str | Path, *, model: ModelBuilder | None = None, rule: Rule | None = None
+    ) -> BagClassifier:
         """Read a folder written by `save`. Nothing in it is executed.
 
         Parameters
@@ -271,6 +274,8 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         folder : path
         model : function, optional
             The function the net was built with, if it was not one of the library's names.
+        rule : Rule, optional
+            The rule it was trained with, if that is not one of the library's.
         """
         description, tensors = read_folder(folder, kind=cls.__name__)
         builder = description["model"] or model
@@ -278,7 +283,7 @@ class BagClassifier(TellsItsRisk, BagEstimator):
             raise ModelFolderError(
                 f"{folder} holds a net of your own: pass `model`, the function that built it."
             )
-        parameters = read_parameters(description) | {"model": builder}
+        parameters = read_parameters(description, rule=rule) | {"model": builder}
         clf = cls._described(description | {"parameters": parameters})
         clf.n_outputs_, clf.pixels_ = description["n_outputs"], description["pixels"]
         clf.risk_ = None if description["risk"] is None else RiskEstimate(**description["risk"])

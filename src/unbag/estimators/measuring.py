@@ -23,7 +23,7 @@ from unbag.engine import (
     train,
 )
 from unbag.engine.evaluate import scores_of
-from unbag.errors import BagDataError
+from unbag.errors import BagDataError, TrainingError
 from unbag.evaluation.risk import RiskEstimate, estimate_risk
 from unbag.models import ModelBuilder
 from unbag.randomness import numpy_generator
@@ -57,7 +57,18 @@ class FitPlan:
     def train(self, trial: Trial, bags: Bags, monitors: Sequence[Monitor] = ()) -> TrialResult:
         """Train one net."""
         [result] = train([trial], bags, model=self.model, monitors=monitors, settings=self.settings)
+        return _finite(result)
+
+
+def _finite(result: TrialResult) -> TrialResult:
+    """The same, unless its net is lost."""
+    if all(tensor.isfinite().all() for tensor in result.model.state_dict().values()):
         return result
+    raise TrainingError(
+        "Training ended with weights that are not finite. Try a smaller learning_rate than "
+        f"{result.trial.learning_rate:g}, scale the features, or see whether the net itself gives "
+        "numbers that are not finite."
+    )
 
 
 def train_and_measure(
@@ -144,4 +155,4 @@ def _go_on(result: TrialResult, bags: Bags, settings: Settings) -> TrialResult:
         [result.trial], bags, model=lambda *_: copy.deepcopy(result.model), settings=settings
     )
     loss = np.concatenate([result.history["loss"], later.history["loss"]])
-    return replace(later, history={"loss": loss}, best_epoch=len(loss) - 1)
+    return replace(_finite(later), history={"loss": loss}, best_epoch=len(loss) - 1)

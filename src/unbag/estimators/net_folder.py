@@ -10,21 +10,29 @@ from numpy.typing import NDArray
 from unbag.engine import Trial, TrialResult
 from unbag.estimators.saving import ModelFolderError
 from unbag.models import get_model
-from unbag.rules import get_rule
+from unbag.rules import RULES, Rule, get_rule
 
 __all__ = ["read_parameters", "read_result"]
 
 
-def read_parameters(description: dict[str, Any]) -> dict[str, Any]:
+def read_parameters(description: dict[str, Any], *, rule: Rule | None) -> dict[str, Any]:
     """Parameters of the classifier, with a rule where there is a description of one."""
     # All that older folders hold of them; newer ones have a rule's name there, if that was given.
     rate = description["trial"]["learning_rate"]
     older = {"rule": description["rule"], "learning_rate": rate}
     parameters = older | description["parameters"]
-    if isinstance(parameters["rule"], dict):
-        options = dict(parameters["rule"])
-        parameters["rule"] = get_rule(options.pop("name"), **options)
+    parameters["rule"] = rule or _described_rule(parameters["rule"])
     return parameters
+
+
+def _described_rule(described: str | dict[str, Any]) -> str | Rule:
+    options = {"name": described} if isinstance(described, str) else dict(described)
+    name = options.pop("name")
+    if name not in RULES:
+        raise ModelFolderError(
+            f"The net was trained with a rule of your own, {name!r}: pass `rule`, that rule."
+        )
+    return name if isinstance(described, str) else get_rule(name, **options)
 
 
 def read_result(

@@ -19,6 +19,7 @@ __all__ = [
     "Answer",
     "clipping",
     "dispersion",
+    "dispersion_within",
     "one_class",
     "rounding",
     "size_drift",
@@ -73,6 +74,31 @@ def dispersion(bags: Bags) -> Answer:
 
 
 def _dispersion(a: Array, sizes: Array, noise: Array, prior: float) -> tuple[float, float]:
+    total, expected, deviation, skewness = _squares(a, sizes, noise, prior)
+    above = float(pearson_tail((total - expected) / deviation, skewness))
+    p_value = 2 * min(above, 1 - above)
+    return total / expected, float(min(p_value, 1.0))
+
+
+def dispersion_within(bags: Bags, groups: Array) -> float:
+    """Deviations by which proportions scatter about the means of groups of bags; least output's."""
+    proportions, sizes, _ = _outputs(bags)
+    noise, found = noise_of(bags), []
+    for a in proportions.T:
+        parts = []
+        for group in np.unique(groups):
+            these = groups == group
+            prior = np.clip(sizes[these] @ a[these] / sizes[these].sum(), 1e-9, 1 - 1e-9)
+            parts.append(_squares(a[these], sizes[these], noise[these], float(prior)))
+        total, expected, deviation, _ = np.array(parts).T
+        found.append((total - expected).sum() / np.sqrt((deviation**2).sum()))
+    return float(min(found))
+
+
+def _squares(
+    a: Array, sizes: Array, noise: Array, prior: float
+) -> tuple[float, float, float, float]:
+    """Sum of k (a - p)^2, and its mean, deviation and skewness in random bags."""
     variance = prior * (1 - prior)
     # A centred label: its risk is its variance, its fourth and sixth moments follow.
     fourth = 1 - 3 * variance
@@ -83,10 +109,7 @@ def _dispersion(a: Array, sizes: Array, noise: Array, prior: float) -> tuple[flo
     total = float((sizes * (a - prior) ** 2 - sizes * noise * (1 - sizes / sizes.sum())).sum())
     deviation = np.sqrt(spread.sum() * (n_bags - 1) / n_bags)
     skewness = third.sum() / max(spread.sum(), 1e-200) ** 1.5
-    standard = (total - (n_bags - 1) * variance) / max(deviation, 1e-300)
-    above = float(pearson_tail(standard, skewness))
-    p_value = 2 * min(above, 1 - above)
-    return total / ((n_bags - 1) * variance), float(min(p_value, 1.0))
+    return total, (n_bags - 1) * variance, max(float(deviation), 1e-300), float(skewness)
 
 
 def _asked_of_draws(

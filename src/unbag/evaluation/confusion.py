@@ -28,7 +28,9 @@ Metric = Callable[[Any, Any, Any], Any]
 
 
 def _prior(fp: Any, fn: Any, chosen: Any) -> Any:
-    return chosen - fp + fn
+    prior = chosen - fp + fn
+    whole = np.round(prior)  # what rounding leaves of none or all is not a share to divide by
+    return np.where(np.abs(prior - whole) < 1e-12, whole, prior)
 
 
 # Each is a function of the shares of false positives, false negatives and positive predictions.
@@ -92,6 +94,8 @@ def estimate_errors(table: ScoreTable, *, noise_kurtosis: float | None = None) -
     data = residuals[:, None], table.sizes, table.noise
     law = ResidualLaw(noise_kurtosis=np.nan if noise_kurtosis is None else noise_kurtosis)
     fit = fit_variance(*data, law=law)
+    if 0 < chosen < 1 and _one_class(table):
+        chosen = fit.mean[0] + table.proportions[0]  # so that the share of that class is its own
     return Errors(
         false_positives=(fit.risk + fit.mean[0]) / 2,
         false_negatives=(fit.risk - fit.mean[0]) / 2,
@@ -101,6 +105,11 @@ def estimate_errors(table: ScoreTable, *, noise_kurtosis: float | None = None) -
         noise=table.noise,
         noise_kurtosis=fitted_law(law, fit, *data).noise_kurtosis,
     )
+
+
+def _one_class(table: ScoreTable) -> bool:
+    first = table.proportions[0]
+    return first in (0, 1) and not np.ptp(table.proportions) and not table.noise.any()
 
 
 def decision_intervals(

@@ -59,9 +59,11 @@ def average_precision(positives: Positives) -> Gradient:
 
     Notes
     -----
-    The products of masses at the same scores are freed of what their common error adds.
+    The products of masses at the same scores are freed of what their common error adds. NaN if
+    there are no positives.
     """
-    shares, masses, prior = positives.table.shares, positives.masses, positives.prior
+    shares, masses = positives.table.shares, positives.masses
+    prior = positives.prior if positives.prior > 1e-9 else np.nan
     chosen = np.cumsum(shares[::-1])[::-1]
     precision = np.cumsum(masses[::-1])[::-1] / chosen
     value = (masses @ precision - _squared_error(positives, chosen)) / prior

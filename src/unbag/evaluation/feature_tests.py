@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from unbag.bags import Bags
-from unbag.evaluation.bag_tests import Answer
+from unbag.evaluation.bag_tests import Answer, dispersion_within
 from unbag.evaluation.intervals import pearson_tail
 
 __all__ = ["duplicates", "homogeneity", "one_value"]
@@ -20,6 +20,8 @@ MAX_FEATURES = 500
 MIN_PAIRS = 5.0
 # A share of rows that are in two bags makes intervals too short by half of it at most.
 SHARED_ROWS = 0.01
+# In deviations below what random bags have.
+LEAST_DISPERSION = 4.0
 
 
 def homogeneity(bags: Bags, *, seed: int = 0) -> Answer:
@@ -60,7 +62,8 @@ def one_value(bags: Bags) -> Answer:
     """Whether numbers are the same for all instances of a bag, as those counted from labels are.
 
     The effect is their largest rank correlation with the proportions, or zero if chance explains
-    it. Features of two values are left to `homogeneity`: most of them are categories.
+    it. Features of two values are left to `homogeneity`, as most of them are categories, unless
+    bags that share one scatter less than chance has it: then that value was made from their labels.
     """
     features = _features(bags)
     found = _with_one_value(features, bags)
@@ -87,11 +90,20 @@ def _features(bags: Bags) -> Array:
 
 
 def _with_one_value(features: Array, bags: Bags) -> Array:
-    """Features of more than two values that are the same within every bag."""
+    """Features, other than ordinary categories, that are the same within every bag."""
     low, high = (end.reduceat(features, bags.starts, axis=0) for end in (np.minimum, np.maximum))
     same = np.flatnonzero((low == high).all(axis=0))
-    several = [len(np.unique(low[:, number])) > 2 for number in same]
-    return same[np.array(several, dtype=bool)]
+    chosen = [_is_number_or_leak(low[:, number], bags) for number in same]
+    return same[np.array(chosen, dtype=bool)]
+
+
+def _is_number_or_leak(values: Array, bags: Bags) -> bool:
+    """Whether one value a bag is of many, or of two that tell more of labels than chance leaves."""
+    n_values = len(np.unique(values))
+    if n_values != 2:
+        return n_values > 2
+    balanced = dispersion_within(bags, np.zeros(bags.n_bags)) < -LEAST_DISPERSION / 2
+    return not balanced and dispersion_within(bags, values) < -LEAST_DISPERSION
 
 
 def _rank_correlations(values: Array, bags: Bags) -> Array:

@@ -83,8 +83,11 @@ def privacy_noise(
         raise ValueError(
             f"delta is for the Gaussian mechanism, and needed there; got {delta} for {mechanism!r}."
         )
+    numbers = np.asarray(sizes, dtype=float)
+    if not (numbers >= 1).all():
+        raise ValueError(f"sizes must be numbers of instances, at least 1, got {sizes!r}.")
     variance, kurtosis = _count_noise(mechanism, epsilon, delta, sensitivity)
-    per_bag = variance / np.asarray(sizes, dtype=float) ** 2
+    per_bag = variance / numbers**2
     return PrivacyNoise(per_bag if per_bag.ndim else float(per_bag), kurtosis, variance)
 
 

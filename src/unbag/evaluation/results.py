@@ -110,6 +110,8 @@ class Evaluation:
     equivalent_labels: float = field(default=float("nan"))
 
     def __getitem__(self, name: str) -> Estimate:
+        if name not in self.estimates:
+            raise KeyError(f"no metric {name!r}; there are {', '.join(self.estimates)}")
         return self.estimates[name]
 
     def __iter__(self) -> Iterator[str]:

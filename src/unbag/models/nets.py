@@ -197,6 +197,11 @@ def get_model(model: str | ModelBuilder | Any) -> ModelBuilder:
     >>> get_model("linear")((64,), 1)(torch.zeros(3, 64)).shape
     torch.Size([3, 1])
     """
+    if isinstance(model, nn.Module):
+        raise TypeError(
+            "model must be a function (input_shape, n_outputs) -> torch.nn.Module, got a net. "
+            "Every training starts from a new one: pass the function, or the class, that makes it."
+        )
     if callable(model):
         return model
     if model not in MODELS:
