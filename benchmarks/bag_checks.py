@@ -96,6 +96,11 @@ RANDOM = {name: (lambda rng, name=name: shuffled(name, rng)) for name in TABLES}
     "200 of 4": lambda rng: simulated(rng, sizes=[4] * 200, prior=0.5),
     "60 of 3 to 80": lambda rng: simulated(rng, sizes=rng.integers(3, 80, 60), prior=0.2),
     "100 of 50, rare": lambda rng: simulated(rng, sizes=[50] * 100, prior=0.02),
+    "80 lognormal, rare": lambda rng: simulated(
+        rng,
+        sizes=np.maximum(np.rint(30 * np.exp(2 * rng.normal(size=80))), 1).astype(int),
+        prior=0.002,
+    ),
     "20 of 500": lambda rng: simulated(rng, sizes=[500] * 20, prior=0.4),
     "60 of 20, Laplace": lambda rng: simulated(rng, sizes=[20] * 60, prior=0.3, noise=2.0),
     "60 of 15, 4 classes": several_classes,

@@ -46,7 +46,7 @@ FIELDS += ["deviation", "equivalent_labels", "datasets", "seed"]
 ROC_CUT = 0.8
 N_BINS = 5
 LAPLACE_KURTOSIS = 3.0
-CHANCE = "within two standard errors of the simulation"
+CHANCE = "within two standard errors of the range's end"
 
 
 def truths(world: World) -> dict[str, float]:
@@ -182,7 +182,11 @@ def summary(path: Path) -> str:
     """A table of coverage by metric, and one of the error in every cell."""
     rows = list(csv.DictReader(path.open()))
     lines = ["# Coverage of nominal 95 % intervals from bags", ""]
-    lines += [f"{len({tuple(r[k] for k in KEYS) for r in rows})} of {len(CELLS)} cells are done."]
+    n_cells, draws = len({tuple(r[k] for k in KEYS) for r in rows}), rows[0]
+    lines += [
+        f"`python benchmarks/coverage.py`, {draws['datasets']} data sets a cell, seed "
+        f"{draws['seed']}: {n_cells} of {len(CELLS)} cells."
+    ]
     lines += ["", "| metric | cells | in 93-97 % | below | above | lowest | median | highest |"]
     lines += ["|---|---|---|---|---|---|---|---|"]
     for name in dict.fromkeys(r["metric"] for r in rows):

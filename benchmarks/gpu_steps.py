@@ -6,10 +6,11 @@ Random images of the shapes of MNIST and CIFAR-10, minibatches of 1000 instances
 The eager loop is one trial in plain torch with the default rule: forward, loss, backward,
 `torch.optim.Adam`. The engine trains as the reproduction does: dense nets stacked, convolutional
 nets side by side. Also checks the fused convolutions against plain ones, and stops where compiled
-code differs from plain code. The projection of the paper's protocol is by whole trainings, as
-`unbag reproduce` runs them: with bags drawn, data of full size, all measures after every epoch and
-what comes before and after, with bags of 100 and DSQ for all. Compilation, once a process, is left
-out.
+code differs from plain code. The projection of the paper's protocol is by trainings as `unbag
+reproduce` runs them: with bags drawn, data of full size, all measures after every epoch and what
+comes before and after. They take few epochs and more, the faster of two each, which gives what 100
+take; bags of 100, DSQ, and PM.Sq where a stack holds more than DSQ's trials. Compilation, once a
+process, is left out.
 """
 
 import argparse

@@ -11,8 +11,8 @@ from unbag.experiments.store import Row
 
 __all__ = ["Costs", "Workload"]
 
-# Milliseconds for a step on 1000 MNIST images, for each trial of a large stack: measured on one
-# H200 and on two cores of a server. A bigger image costs in proportion.
+# Milliseconds for a step on 1000 MNIST images, for each trial of a large stack, compilation and
+# measures in proportion: on one H200 and on two cores of a server. A bigger image costs more.
 _FIRST_GUESS = {
     "cuda": {
         "linear": 0.01,
