@@ -45,7 +45,7 @@ def test_noise_variance_and_proportions_outside_the_unit_interval():
 def test_noise_of_variance_zero_is_no_noise(zero):
     assert Bags.from_arrays(X, bags=IDS, y=Y, noise_variance=zero).noise_variance is None
     assert BagTarget(IDS, Y, noise_variance=zero).noise_variance is None
-    with pytest.raises(BagDataError, match=r"must be in \[0, 1\].*divide percentages by 100"):
+    with pytest.raises(BagDataError, match=r"must be in \[0, 1\].*percentages by 100"):
         Bags.from_arrays(X, bags=IDS, y=100 * np.array(Y), noise_variance=zero)
 
 

@@ -82,3 +82,11 @@ def test_a_batch_of_classes_needs_to_be_told():
         batch.outputs(torch.zeros(100, 3))
     with pytest.raises(ValueError, match=r"(?s)^(?!.*multiclass)"):
         BagBatch(torch.full((20,), 0.5), 5).outputs(torch.zeros(99))
+
+
+def test_sums_that_are_one_on_average_warn(rng):
+    """Noise that nobody stated makes classes look like separate labels."""
+    noisy = np.clip(rng.dirichlet(np.ones(3), size=200) + 0.05 * rng.normal(size=(200, 3)), 0, 1)
+    noisy -= noisy.sum(axis=1).mean() / 3 - 1 / 3
+    with pytest.warns(BagDataWarning, match="on average to one"):
+        assert find_task(noisy, np.full(200, 1000)) == "multilabel"

@@ -53,16 +53,25 @@ def find_task(
         return "binary"
     sums = proportions.sum(axis=1)
     gap, allowed = _gap(sums, proportions, sizes, noise_variance)
-    almost = gap <= max(ALMOST, 1.5 * allowed)
+    near = gap <= max(ALMOST, 1.5 * allowed)
+    almost = near or _one_on_average(sums)
     words = f"proportions of the {proportions.shape[1]} columns add up to {_range(sums)} in a bag"
     if task is None and almost and gap > allowed:
-        words += ", almost to one, but are taken for those of separate labels: pass "
-        words += "task='multiclass' if they are of classes, task='multilabel' if not."
+        words += (
+            f", {'almost' if near else 'on average'} to one, but are taken for those of separate "
+            "labels: pass task='multiclass' if they are of classes, task='multilabel' if not."
+        )
         warnings.warn(words, BagDataWarning, stacklevel=3)
     if task == "multiclass" and not almost:
         words += ", not to one as the proportions of all classes do. Is a class missing?"
         warnings.warn(words, BagDataWarning, stacklevel=3)
     return task or ("multiclass" if gap <= allowed else "multilabel")
+
+
+def _one_on_average(sums: Array) -> bool:
+    """Whether sums scatter about one, as those of classes do under noise that nobody stated."""
+    spread = sums.std()
+    return bool(0 < spread < 0.2 and abs(sums.mean() - 1) < 2 * spread / np.sqrt(len(sums)))
 
 
 def _gap(

@@ -233,8 +233,8 @@ def check_proportions(
     per_bag = proportions.reshape(len(sizes), -1)
     _refuse(~np.isfinite(per_bag), proportions, ids, "finite", "Drop those bags, or repair them.")
     way_out = (
-        "Pass counts as `counts`, divide percentages by 100, or state `noise_variance` if noise "
-        "was added on purpose."
+        "Divide counts by the sizes of their bags, percentages by 100, or state `noise_variance` "
+        "if noise was added on purpose."
     )
     if noise_variance is not None:
         reach = reach_of_noise(noise_variance)[:, None]

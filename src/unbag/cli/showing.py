@@ -32,8 +32,9 @@ def show_data(data: dict[str, Any], console: Console) -> None:
     console.print(table)
     for name in data["identifiers"]:
         console.print(
-            f"! {name} looks like an id and is left out. Declare it with --number or --category to "
-            "learn from it, with --key to keep it beside the predictions."
+            f"! {name or 'A column without a name'} looks like an id and is left out. Declare it "
+            "with --number or --category to learn from it, with --key to keep it beside the "
+            "predictions."
         )
 
 

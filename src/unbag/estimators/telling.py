@@ -43,7 +43,8 @@ class TellsItsRisk(BaseEstimator):
         if risk is None:
             return ""
         value, low, high = (f"{100 * number:.1f}" for number in (risk.value, risk.low, risk.high))
+        outside = "" if 0 <= risk.value <= 1 else "; an estimate outside 0 to 100 % is by chance"
         return (
             f"estimated error {value} % ({100 * risk.confidence:g} % interval {low} to {high} %), "
-            f"from {risk.n_bags} held-out bags"
+            f"from {risk.n_bags} held-out bags{outside}"
         )

@@ -119,7 +119,8 @@ def scores_of(model_or_scores: Any, X: Any) -> Any:
         return model_or_scores(X)
     if hasattr(model_or_scores, "predict"):
         raise BagDataError(
-            "model_or_scores has no predict_proba. Pass hard predictions as an array of 0 and 1."
+            "model_or_scores has no predict_proba. Pass an array of probabilities, or of hard "
+            "predictions 0 and 1."
         )
     return model_or_scores
 
