@@ -90,3 +90,8 @@ def test_sums_that_are_one_on_average_warn(rng):
     noisy -= noisy.sum(axis=1).mean() / 3 - 1 / 3
     with pytest.warns(BagDataWarning, match="on average to one"):
         assert find_task(noisy, np.full(200, 1000)) == "multilabel"
+
+
+def test_exact_labels_may_add_up_to_one_on_average(rng):
+    with warnings.catch_warnings(action="error"):
+        assert task_of(labels(rng, n_bags=400, n_labels=2)) == "multilabel"

@@ -54,7 +54,7 @@ def find_task(
     sums = proportions.sum(axis=1)
     gap, allowed = _gap(sums, proportions, sizes, noise_variance)
     near = gap <= max(ALMOST, 1.5 * allowed)
-    almost = near or _one_on_average(sums)
+    almost = near or (not are_whole_counts(proportions, sizes).all() and _one_on_average(sums))
     words = f"proportions of the {proportions.shape[1]} columns add up to {_range(sums)} in a bag"
     if task is None and almost and gap > allowed:
         words += (
