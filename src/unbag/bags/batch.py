@@ -12,6 +12,7 @@ from torch import Tensor
 __all__ = ["BagBatch", "Task"]
 
 Task = Literal["binary", "multiclass", "multilabel"]
+MANY_INSTANCES = 2**14
 
 
 @dataclass(frozen=True)
@@ -138,10 +139,10 @@ class BagBatch:
         """Sum per-instance values (..., n_instances, n) over each bag: (..., n_bags, n)."""
         if isinstance(self.sizes, int):
             return values.unflatten(-2, (self.n_bags, self.sizes)).sum(dim=-2)
-        # One after the other, as here, single precision would lose digits of large bags' sums.
-        shape = *values.shape[:-2], self.n_bags, values.shape[-1]
-        sums = values.new_zeros(shape, dtype=torch.float64)
-        return sums.index_add(-2, self.bag_of_instance, values.double()).to(values.dtype)
+        # Added one after the other, as here, many numbers of single precision would lose digits.
+        dtype = torch.float64 if self.n_instances > MANY_INSTANCES else values.dtype
+        sums = values.new_zeros(*values.shape[:-2], self.n_bags, values.shape[-1], dtype=dtype)
+        return sums.index_add(-2, self.bag_of_instance, values.to(dtype)).to(values.dtype)
 
     def mean(self, values: Tensor) -> Tensor:
         """Average per-instance values (..., n_instances, n) over each bag: (..., n_bags, n)."""
