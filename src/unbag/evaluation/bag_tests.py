@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from unbag.bags import Bags
+from unbag.bags.validation import are_whole_counts
 from unbag.evaluation.intervals import ResidualLaw, pearson_tail, square_cumulants
 from unbag.evaluation.residual_laws import noise_of
 from unbag.randomness import numpy_generator
@@ -30,6 +31,7 @@ Array = NDArray[Any]
 # Noise of unknown shape is taken for Laplace noise, which has the heavier tails.
 LAPLACE_KURTOSIS = 3.0
 MOST_NUMBERS_DRAWN = 10_000_000
+MOST_INSTANCES = 10**9 - 1  # that numpy draws from without replacement
 
 
 class Answer(NamedTuple):
@@ -65,12 +67,16 @@ def dispersion(bags: Bags) -> Answer:
     found = []
     for a, p in zip(proportions.T, prior, strict=True):
         ratio, p_value = _dispersion(a, sizes, noise_of(bags), p)
-        squares = lambda drawn, p=p: (drawn - p) ** 2 @ sizes  # noqa: E731
+        squares = partial(_weighted_squares, prior=p, sizes=sizes)
         found.append((ratio, _asked_of_draws(p_value, squares, a, bags)))
     ratios = [ratio for ratio, _ in found]
     worst = int(np.argmin([p for _, p in found]))
     detail = f"proportions vary {ratios[worst]:.2f} times as much as those of random bags"
     return Answer(_bonferroni([p for _, p in found]), ratios[worst], detail)
+
+
+def _weighted_squares(proportions: Array, *, prior: float, sizes: Array) -> Any:
+    return (proportions - prior) ** 2 @ sizes
 
 
 def _dispersion(a: Array, sizes: Array, noise: Array, prior: float) -> tuple[float, float]:
@@ -122,10 +128,10 @@ def _asked_of_draws(
     resolve the law's word stands.
     """
     n_draws = min(2000, MOST_NUMBERS_DRAWN // bags.n_bags)
-    counts = np.rint(proportions * bags.sizes)
-    whole = np.allclose(counts, proportions * bags.sizes, rtol=0, atol=1e-6)
-    if p_value > 0.05 or n_draws < 200 or bags.noise_variance is not None or not whole:
+    exact = bags.noise_variance is None and are_whole_counts(proportions[:, None], bags.sizes).all()
+    if p_value > 0.05 or not exact or n_draws < 200 or bags.n_instances > MOST_INSTANCES:
         return p_value
+    counts = np.rint(proportions * bags.sizes)
     rng = numpy_generator(0, "random bags")
     drawn = rng.multivariate_hypergeometric(bags.sizes, int(counts.sum()), n_draws, "marginals")
     found, others = statistic(counts / bags.sizes), statistic(drawn / bags.sizes)

@@ -102,8 +102,9 @@ def _is_number_or_leak(values: Array, bags: Bags) -> bool:
     n_values = len(np.unique(values))
     if n_values != 2:
         return n_values > 2
-    balanced = dispersion_within(bags, np.zeros(bags.n_bags)) < -LEAST_DISPERSION / 2
-    return not balanced and dispersion_within(bags, values) < -LEAST_DISPERSION
+    too_little = dispersion_within(bags, values) < -LEAST_DISPERSION
+    # Unless all bags were balanced.
+    return too_little and dispersion_within(bags, np.zeros(bags.n_bags)) > -LEAST_DISPERSION / 2
 
 
 def _rank_correlations(values: Array, bags: Bags) -> Array:

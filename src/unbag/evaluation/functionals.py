@@ -58,12 +58,12 @@ class ScoreTable:
     @property
     def n_slopes(self) -> int:
         """Of the control, a linear function of score and decision: few bags allow fewer."""
-        return min(2, self.n_bags - 2)
+        return min(2, max(self.n_bags - 2, 0))
 
     @property
     def freedom(self) -> int:
         """Bags less the coefficients fitted to them."""
-        return self.n_bags - self.n_slopes - 1
+        return max(self.n_bags - self.n_slopes - 1, 1)
 
     @cached_property
     def hard(self) -> Array:
