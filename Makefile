@@ -27,9 +27,9 @@ check: lint types test
 docs: $(READY)
 	$(BIN)/python -m mkdocs build --strict
 
-$(READY): pyproject.toml constraints-ci.txt
+$(READY): pyproject.toml paper/pyproject.toml constraints-ci.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints-ci.txt -e ".[dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints-ci.txt -e ".[dev]" -e ./paper
 	@touch $@
 
 clean:

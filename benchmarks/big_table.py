@@ -28,15 +28,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from unbag.engine import Settings, Trial, train
-from unbag.engine.streaming import train_stream
 from unbag.estimators import BagRidgeClassifier
-from unbag.estimators.table_data import net_of
-from unbag.estimators.table_model import TableModel
 from unbag.tables import Roles, open_table, scan_table
+from unbag.tables.data import net_of
+from unbag.tables.model import TableModel
 from unbag.tables.parts import BagParts, bag_sums
 from unbag.tables.rowfiles import RowFiles
+from unbag.tables.streaming import train_stream
 from unbag.tables.writing import write_table
+from unbag.training import Settings, Trial, train
 
 CHUNK = 200_000
 PLAIN, READ, COPY = "read, pyarrow alone", "read, our chunks", "write and read back alone"
@@ -278,7 +278,7 @@ def fit_models(parts, table, clock, arguments):
     """Ridge and one epoch of a net, and what the net costs without files, and files without it."""
     clock.run("iterate whole bags", lambda: [parts.bags(p).n_bags for p in parts.parts["all"]])
     ridge = clock.run("ridge", lambda: ridge_of(parts, table))
-    with mock.patch("unbag.engine.step.Step.__call__", idle_step):
+    with mock.patch("unbag.training.step.Step.__call__", idle_step):
         clock.run(EPOCH, lambda: epoch_on(parts, arguments))
     [result] = clock.run(NET, lambda: epoch_on(parts, arguments))
     some = parts.bags(parts.parts["all"][0])

@@ -17,11 +17,11 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from unbag import make_bags
-from unbag.engine import Settings, Trial
-from unbag.engine.batches import trial_data
-from unbag.engine.loop import run_epoch
-from unbag.engine.stack import Stack
 from unbag.models import MODELS
+from unbag.training import Settings, Trial
+from unbag.training.batches import trial_data
+from unbag.training.loop import run_epoch
+from unbag.training.stack import Stack
 
 FEATURES = {"digits": 64, "mnist": 784}
 BAG_SIZE, BAGS_PER_BATCH, N_BATCHES = 100, 10, 20

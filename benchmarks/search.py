@@ -17,9 +17,9 @@ from sklearn.model_selection import train_test_split
 
 from unbag import make_bags, search_trials
 from unbag.bags import split_bags
-from unbag.engine import Settings, Trial, held_out_risk, train
-from unbag.engine.evaluate import scores_of
 from unbag.rules import get_rule
+from unbag.training import Settings, Trial, held_out_risk, train
+from unbag.training.scoring import scores_of
 
 RULES = ("debiased_square", "proportion_square", "proportion_log", "easy_square", "easy_log")
 RATES = np.geomspace(1e-5, 0.1, 20)

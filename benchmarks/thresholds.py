@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from unbag.exact import (
+from unbag_paper.exact import (
     EPRM,
     DebiasedSquare,
     EasyLLP,

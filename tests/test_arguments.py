@@ -11,11 +11,11 @@ from unbag import (
     evaluate,
     make_bags,
 )
-from unbag.engine import Settings, Trial, held_out_risk
-from unbag.estimators.table_options import NETS, FitOptions
 from unbag.evaluation import bag_scorer, estimate_risk
 from unbag.evaluation.search import search_trials
 from unbag.tables import Roles
+from unbag.tables.options import NETS, FitOptions
+from unbag.training import Settings, Trial, held_out_risk
 
 X = np.random.default_rng(0).normal(size=(400, 2)).astype("float32")
 BAGS = make_bags(X, X[:, 0] > 0, bag_size=10, seed=0)

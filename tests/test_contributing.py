@@ -5,12 +5,12 @@ import re
 import sys
 from pathlib import Path
 
-import laws
 import pytest
 import torch
+from tests.support import laws
 
 from unbag.bags import make_bags
-from unbag.engine import Settings, Trial, train
+from unbag.training import Settings, Trial, train
 
 PAGE = Path(__file__).parents[1] / "CONTRIBUTING.md"
 

@@ -9,16 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from unbag import exact, rules, theory
+    from unbag import planning, rules
     from unbag.bags import BagBatch, BagKFold, Bags, BagTarget, make_bags, split_bags
-    from unbag.estimators import (
-        BagBoostingClassifier,
-        BagClassifier,
-        BagRidgeClassifier,
-        FitOptions,
-        TableModel,
-        learn_table,
-    )
+    from unbag.estimators import BagBoostingClassifier, BagClassifier, BagRidgeClassifier
     from unbag.evaluation import (
         bag_scorer,
         check_bags,
@@ -32,8 +25,8 @@ if TYPE_CHECKING:
         repair_flip,
         search_trials,
     )
-    from unbag.tables import Roles, TableEncoder
-    from unbag.theory import plan_bags
+    from unbag.planning import plan_bags
+    from unbag.tables import FitOptions, Roles, TableEncoder, TableModel, learn_table
 
 __version__ = "0.1.0"
 __all__ = [
@@ -56,28 +49,20 @@ __all__ = [
     "cross_fit_scores",
     "estimate_risk",
     "evaluate",
-    "exact",
     "learn_table",
     "make_bags",
     "plan_bags",
+    "planning",
     "privacy_noise",
     "repair_flip",
     "rules",
     "search_trials",
     "split_bags",
-    "theory",
 ]
 _HOMES = {
-    "unbag": ("exact", "rules", "theory"),
+    "unbag": ("planning", "rules"),
     "unbag.bags": ("BagBatch", "BagKFold", "BagTarget", "Bags", "make_bags", "split_bags"),
-    "unbag.estimators": (
-        "BagBoostingClassifier",
-        "BagClassifier",
-        "BagRidgeClassifier",
-        "FitOptions",
-        "TableModel",
-        "learn_table",
-    ),
+    "unbag.estimators": ("BagBoostingClassifier", "BagClassifier", "BagRidgeClassifier"),
     "unbag.evaluation": (
         "bag_scorer",
         "check_bags",
@@ -91,8 +76,8 @@ _HOMES = {
         "repair_flip",
         "search_trials",
     ),
-    "unbag.tables": ("Roles", "TableEncoder"),
-    "unbag.theory": ("plan_bags",),
+    "unbag.tables": ("FitOptions", "Roles", "TableEncoder", "TableModel", "learn_table"),
+    "unbag.planning": ("plan_bags",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import unbag
 from unbag.cli import app, demo
-from unbag.experiments.store import Store
+from unbag_paper.runs.rows import Store
 
 RUNNER = CliRunner()
 

@@ -4,8 +4,8 @@ import shutil
 
 import numpy as np
 import pytest
-from calling import call
-from malformed import N_MODELS, TABLES, damage_model, rows_of, write_csv
+from tests.support.calling import call
+from tests.support.malformed import N_MODELS, TABLES, damage_model, rows_of, write_csv
 
 CASES = [(name, number) for name, (_, count) in TABLES.items() for number in range(count)]
 

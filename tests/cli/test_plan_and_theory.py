@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from unbag.cli import app, demo
 from unbag.cli.plan import plan
-from unbag.cli.reproduce_theory import theory
+from unbag_paper.cli.theory import theory
 
 
 @pytest.fixture

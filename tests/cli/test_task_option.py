@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pytest
-from calling import call, good
+from tests.support.calling import call, good
 
 
 @pytest.fixture(scope="module")

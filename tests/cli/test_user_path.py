@@ -13,7 +13,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 import typer
-from calling import call, good
+from tests.support.calling import call, good
 
 from unbag.cli.evaluate import roles_again
 from unbag.tables import Roles
@@ -274,7 +274,7 @@ def test_models_are_named_by_kind(tmp_path):
 
 
 def test_the_extra_that_would_add_boosting_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("unbag.estimators.table_options.has_module", lambda name: False)
-    monkeypatch.setattr("unbag.estimators.table_options.NETS", ("proportion_log",))
+    monkeypatch.setattr("unbag.tables.options.has_module", lambda name: False)
+    monkeypatch.setattr("unbag.tables.options.NETS", ("proportion_log",))
     said = good("fit", "example:conversions", *COLUMNS, "--epochs", "1", "-o", tmp_path / "m")
     assert "unbag[gbm]" in said.output and "boosting" not in said.output

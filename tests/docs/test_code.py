@@ -4,9 +4,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from blocks import NOT_RUN, Block, check_output, read_blocks, run_page, run_shell
+from tests.support.blocks import NOT_RUN, Block, check_output, read_blocks, run_page, run_shell
 
-from unbag.estimators import FitOptions
+from unbag.tables import FitOptions
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"  # run in test_readme.py, which looks at what it learned

@@ -8,10 +8,10 @@ from statistics import median
 
 import pytest
 
-from unbag.experiments.figures import FIGURES
-from unbag.experiments.grid import load_grids
-from unbag.experiments.published import name_in_paper
-from unbag.experiments.store import read_rows
+from unbag_paper.runs.grid import load_grids
+from unbag_paper.runs.rows import read_rows
+from unbag_paper.tables.figures import FIGURES
+from unbag_paper.tables.published import name_in_paper
 
 ROOT = Path(__file__).parents[2]
 NETS = {

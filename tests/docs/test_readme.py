@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from blocks import read_blocks, run_page
+from tests.support.blocks import read_blocks, run_page
 
 README = Path(__file__).parents[2] / "README.md"
 

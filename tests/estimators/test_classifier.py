@@ -8,7 +8,7 @@ import torch
 
 from unbag import BagClassifier, BagTarget, make_bags
 from unbag.errors import BagDataError, BagDataWarning, TrainingError
-from unbag.estimators.measuring import held_out_parts
+from unbag.estimators.holdout import held_out_parts
 
 
 @pytest.fixture

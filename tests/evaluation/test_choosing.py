@@ -11,7 +11,6 @@ from sklearn.preprocessing import OneHotEncoder
 
 from unbag import BagKFold, BagRidgeClassifier, BagTarget, compare_models, evaluate, make_bags
 from unbag.bags import Bags
-from unbag.engine import Settings, Trial
 from unbag.errors import BagDataError
 from unbag.evaluation import (
     bag_scorer,
@@ -23,6 +22,7 @@ from unbag.evaluation import (
 from unbag.evaluation.search import halving_budgets
 from unbag.evaluation.selection import LOSSES
 from unbag.rules import get_rule
+from unbag.training import Settings, Trial
 
 
 @pytest.fixture

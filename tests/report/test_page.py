@@ -5,13 +5,13 @@ import re
 import numpy as np
 import pyarrow as pa
 import pytest
-from browser import CHROMIUM, complaints, outside_requests, unclosed_tags
+from tests.support.browser import CHROMIUM, complaints, outside_requests, unclosed_tags
 
-from unbag.estimators.table_fit import FitOptions, fit_table
-from unbag.estimators.table_record import fit_record
 from unbag.report import render_report
 from unbag.report.charts import Line, line_chart, ticks
 from unbag.tables import Roles, scan_table
+from unbag.tables.fit import FitOptions, fit_table
+from unbag.tables.record import fit_record
 
 
 def make_record(seed, *, name="x"):

@@ -1,10 +1,10 @@
 """The count likelihood where enumeration cannot reach."""
 
-import laws
 import numpy as np
 import pytest
 import torch
 from scipy import special, stats
+from tests.support import laws
 
 from unbag import BagBatch
 from unbag.rules import CountLikelihood

@@ -1,8 +1,8 @@
 """What only the debiased square loss claims."""
 
-import laws
 import pytest
 import torch
+from tests.support import laws
 
 from unbag import BagBatch
 from unbag.rules import DebiasedSquare

@@ -2,10 +2,10 @@
 
 from functools import partial
 
-import laws
 import pytest
-import references
 import torch
+from tests.support import laws
+from tests.support import rule_references as references
 
 from unbag import BagBatch
 from unbag.rules import EasyLog

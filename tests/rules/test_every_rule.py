@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-import laws
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from references import REFERENCES
+from tests.support import laws
+from tests.support.rule_references import REFERENCES
 
 from unbag import BagBatch
 from unbag.rules import RULES, DebiasedSquare, ProportionSquare, Rule, get_rule

@@ -3,12 +3,11 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from examples import ROLES, make_table
+from tests.support.example_files import ROLES, make_table
 
 from unbag import learn_table
 from unbag.errors import TableError
-from unbag.estimators import FitOptions
-from unbag.tables import Roles, read_bags, scan_table
+from unbag.tables import FitOptions, Roles, read_bags, scan_table
 from unbag.tables.leaks import refuse_leaks
 
 RIDGE = FitOptions(models=("ridge",))

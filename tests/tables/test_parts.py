@@ -7,17 +7,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from examples import ROLES, make_table
+from tests.support.example_files import ROLES, make_table
 
 from unbag import BagRidgeClassifier
-from unbag.engine import Settings, Trial
-from unbag.engine.streaming import _Stream, train_stream
 from unbag.errors import TableError
 from unbag.models import Standardize
 from unbag.rules import RULES
 from unbag.tables import read_bags, scan_table
 from unbag.tables.parts import BagParts, bag_sums, plan_parts
 from unbag.tables.sources import TableInMemory
+from unbag.tables.streaming import _Stream, train_stream
+from unbag.training import Settings, Trial
 
 SIZES = [3, 5, 2, 40, 7, 4, 6, 60, 5, 3, 2, 8]
 
@@ -97,7 +97,7 @@ def test_the_closed_form_is_that_of_memory(table):
 def test_features_are_standardised_by_as_many_parts_as_have_enough_rows(
     table, rows_per_part, wanted, monkeypatch
 ):
-    monkeypatch.setattr("unbag.engine.streaming.SAMPLE_ROWS", wanted)
+    monkeypatch.setattr("unbag.tables.streaming.SAMPLE_ROWS", wanted)
     with BagParts(table, everything(table), rows_per_part=rows_per_part) as parts:
         stream = _Stream([Trial()], parts, ["all"], "mlp", Settings())
         rows = [np.concatenate([X for X, _ in parts.rows([n])]) for n in parts.parts["all"]]

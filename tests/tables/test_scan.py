@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pytest
-from examples import ROLES, make_table
+from tests.support.example_files import ROLES, make_table
 
 from unbag.bags import Bags
 from unbag.errors import BagDataError, TableError

@@ -1,4 +1,4 @@
-"""The command line: parse and dispatch, one command a file."""
+"""The command line: one command a file, imported when called."""
 
 from __future__ import annotations
 
@@ -7,21 +7,20 @@ from typing import Annotated
 import typer
 
 import unbag
-from unbag.cli.check import check
-from unbag.cli.demo import demo
-from unbag.cli.evaluate import evaluate
-from unbag.cli.fit import fit
-from unbag.cli.group import Commands, flowing
-from unbag.cli.plan import plan
-from unbag.cli.predict import predict
-from unbag.cli.report import report
-from unbag.cli.reproduce import What, merge, reproduce
-from unbag.cli.reproduce_theory import theory
+from unbag.cli.command_group import LazyCommands
 
-__all__ = ["app", "main", "reproductions"]
+__all__ = ["app", "main"]
+
+
+class UserCommands(LazyCommands):
+    """What a person with a table calls."""
+
+    package = "unbag.cli"
+    names = ("demo", "fit", "predict", "evaluate", "check", "report", "plan")
+
 
 app = typer.Typer(
-    cls=Commands,
+    cls=UserCommands,
     name="unbag",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -44,21 +43,6 @@ def _options(
     ] = False,
 ) -> None:
     """Learn a classifier for single instances from the average labels of bags."""
-
-
-for command in (demo, fit, predict, evaluate, check, report, plan):
-    app.command(help=flowing(str(command.__doc__)))(command)
-
-reproductions = typer.Typer(
-    cls=Commands,
-    help="The paper's tables, figures and claims, each from one command.",
-    no_args_is_help=True,
-)
-app.add_typer(reproductions, name="reproduce")
-for what in What:
-    reproductions.command(what.value, help=what.help, short_help=what.summary)(reproduce)
-for other in (theory, merge):
-    reproductions.command(help=flowing(str(other.__doc__)))(other)
 
 
 def main() -> None:

@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from unbag.cli import options as opt
-from unbag.cli.showing import show_data
-from unbag.estimators.table_data import some_bags
-from unbag.estimators.table_fit import check_table
-from unbag.estimators.table_record import checks_record, data_record
+from unbag.cli.console_tables import show_data
 from unbag.tables import read_bags, scan_table
+from unbag.tables.data import some_bags
+from unbag.tables.fit import check_table
+from unbag.tables.record import checks_record, data_record
 
 __all__ = ["check"]
 

@@ -14,12 +14,12 @@ from sklearn.model_selection import train_test_split
 
 from unbag.bags import Bags, make_bags
 from unbag.cli import options as opt
-from unbag.engine import Settings, Trial, train
-from unbag.engine.evaluate import scores_of
 from unbag.estimators import BagRidgeClassifier
-from unbag.estimators.table_record import plain
 from unbag.evaluation.risk import RiskEstimate, estimate_risk
 from unbag.rules import RULES, DebiasedSquare, Rule
+from unbag.tables.record import plain
+from unbag.training import Settings, Trial, train
+from unbag.training.scoring import scores_of
 
 __all__ = ["demo"]
 

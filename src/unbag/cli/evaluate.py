@@ -9,13 +9,13 @@ import typer
 
 from unbag.bags import Bags
 from unbag.cli import options as opt
-from unbag.cli.showing import show_metrics, show_seen
+from unbag.cli.console_tables import show_metrics, show_seen
 from unbag.errors import TableError
-from unbag.estimators.seen import share_seen
-from unbag.estimators.table_model import TableModel
-from unbag.estimators.table_record import evaluation_record
 from unbag.evaluation import evaluate_bags
 from unbag.tables import BagTable, Roles, make_bags_of, scan_table
+from unbag.tables.fingerprints import share_seen
+from unbag.tables.model import TableModel
+from unbag.tables.record import evaluation_record
 
 __all__ = ["evaluate"]
 

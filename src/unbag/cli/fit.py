@@ -9,13 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from unbag.cli import options as opt
-from unbag.cli.showing import show_candidates, show_checks, show_data, show_metrics
-from unbag.estimators.table_fit import fit_table
-from unbag.estimators.table_model import check_free, stated_error
-from unbag.estimators.table_options import BOOSTING, HELD_OUT, FitOptions, default_models
-from unbag.estimators.table_record import data_record, fit_record
+from unbag.cli.console_tables import show_candidates, show_checks, show_data, show_metrics
 from unbag.report import render_report
 from unbag.tables import Roles, scan_table
+from unbag.tables.fit import fit_table
+from unbag.tables.model import check_free, stated_error
+from unbag.tables.options import BOOSTING, HELD_OUT, FitOptions, default_models
+from unbag.tables.record import data_record, fit_record
 
 __all__ = ["fit"]
 

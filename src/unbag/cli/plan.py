@@ -13,8 +13,8 @@ from rich.table import Table
 
 from unbag.cli import options as opt
 from unbag.errors import ConditionError
-from unbag.estimators.table_record import plain
-from unbag.theory import BagPlan, plan_bags
+from unbag.planning import BagPlan, plan_bags
+from unbag.tables.record import plain
 
 __all__ = ["plan"]
 

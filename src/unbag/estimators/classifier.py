@@ -11,24 +11,24 @@ from numpy.typing import NDArray
 
 from unbag.arguments import check_choice
 from unbag.bags import Bags, Task
-from unbag.engine import Criterion, Settings, Trial, TrialResult
-from unbag.engine.batches import are_pixels, warn_of_rounding
-from unbag.engine.evaluate import logits_of, scores_of
 from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator
-from unbag.estimators.measuring import FitPlan, train_and_measure, train_with_patience
+from unbag.estimators.holdout import FitPlan, train_and_measure, train_with_patience
 from unbag.estimators.net_folder import read_parameters, read_result
+from unbag.estimators.risk_repr import TellsItsRisk
 from unbag.estimators.saving import (
     ModelFolderError,
     plain_parameters,
     read_folder,
     write_folder,
 )
-from unbag.estimators.telling import TellsItsRisk
 from unbag.evaluation.risk import RiskEstimate
 from unbag.models import ModelBuilder
 from unbag.randomness import draw_seed
 from unbag.rules import Rule, get_rule
+from unbag.training import Criterion, Settings, Trial, TrialResult
+from unbag.training.batches import are_pixels, warn_of_rounding
+from unbag.training.scoring import logits_of, scores_of
 
 __all__ = ["BagClassifier"]
 

@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 
-from unbag.engine import Trial, TrialResult
 from unbag.estimators.saving import ModelFolderError
 from unbag.models import get_model
 from unbag.rules import RULES, Rule, get_rule
+from unbag.training import Trial, TrialResult
 
 __all__ = ["read_parameters", "read_result"]
 

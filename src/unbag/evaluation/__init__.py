@@ -3,7 +3,7 @@
 from unbag.evaluation.checks import BagReport, Finding, check_bags, check_made_bags
 from unbag.evaluation.comparison import Comparison, compare_models, compare_scores
 from unbag.evaluation.evaluate import evaluate, evaluate_bags
-from unbag.evaluation.flip import FlipCheck, check_flip, repair_flip
+from unbag.evaluation.label_flip import FlipCheck, check_flip, repair_flip
 from unbag.evaluation.privacy import PrivacyNoise, privacy_noise
 from unbag.evaluation.results import Estimate, Evaluation
 from unbag.evaluation.risk import RiskEstimate, estimate_risk, pairwise_value

@@ -13,7 +13,7 @@ from unbag.arguments import check_choice, check_share
 from unbag.bags import Bags
 from unbag.bags.tasks import risk_scale
 from unbag.evaluation.evaluate import bags_to_score, scores_of
-from unbag.evaluation.products import residual_product
+from unbag.evaluation.residual_covariance import residual_product
 from unbag.evaluation.residual_laws import noise_of
 from unbag.evaluation.risk import Loss, checked_scores, decisions
 

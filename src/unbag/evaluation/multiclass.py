@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from unbag.bags import Bags
-from unbag.evaluation.products import residual_product
+from unbag.evaluation.residual_covariance import residual_product
 
 __all__ = ["confusion_matrix", "multiclass_log_loss"]
 

@@ -13,7 +13,7 @@ from unbag.bags import Bags, split_bags
 from unbag.evaluation.risk import RiskEstimate, estimate_risk
 
 if TYPE_CHECKING:
-    from unbag.engine import Settings, Training, Trial, TrialResult
+    from unbag.training import Settings, Training, Trial, TrialResult
 
 __all__ = ["Candidate", "Search", "halving_budgets", "search_trials"]
 
@@ -125,7 +125,7 @@ def search_trials(
     Examples
     --------
     >>> from unbag import make_bags
-    >>> from unbag.engine import Settings, Trial
+    >>> from unbag.training import Settings, Trial
     >>> X = np.random.default_rng(0).normal(size=(1200, 2)).astype("float32")
     >>> bags = make_bags(X, X[:, 0] > 0, bag_size=6, seed=0)
     >>> trials = [Trial(learning_rate=rate) for rate in (1e-6, 1e-2)]
@@ -134,7 +134,7 @@ def search_trials(
     >>> found.chosen.trial.learning_rate
     0.01
     """
-    from unbag.engine import Settings, Training, held_out_risk
+    from unbag.training import Settings, Training, held_out_risk
 
     check_some("trials", trials)
     check_some("models", models)
@@ -198,7 +198,7 @@ def _candidate(model: Any, result: TrialResult) -> Candidate:
 def _reported(result: TrialResult, bags: Bags) -> RiskEstimate:
     import torch
 
-    from unbag.engine.batches import as_inputs, as_tensor
+    from unbag.training.batches import as_inputs, as_tensor
 
     with torch.no_grad():
         logits = result.model(as_inputs(as_tensor(bags.X, torch.device("cpu"))))

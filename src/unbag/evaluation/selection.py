@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag.arguments import check_choice
-from unbag.backends import Executor, SerialExecutor
 from unbag.bags import BagKFold, Bags, BagTarget, as_bags, bags_of, variance_of
 from unbag.errors import BagDataError
 from unbag.evaluation.evaluate import METRICS, evaluate_bags, scores_of
 from unbag.evaluation.risk import RiskEstimate, estimate_risk
+from unbag.parallel import Executor, SerialExecutor
 
 __all__ = ["bag_scorer", "cross_fit_risk", "cross_fit_scores"]
 
@@ -106,7 +106,7 @@ def cross_fit_risk(
     loss : {"zero_one", "square"}
     confidence : float
     executor : Executor, optional
-        Where the fits run, such as ``unbag.backends.get_executor(ray="local")``; by default here.
+        Where the fits run, such as ``unbag.parallel.get_executor(ray="local")``; by default here.
 
     Notes
     -----

@@ -1,8 +1,10 @@
-"""The convolution of our nets: with its ReLU and pooling one piece, which a GPU computes fused."""
+"""The convolution of our nets: with its ReLU and pooling one piece."""
 
 from __future__ import annotations
 
-import torch
+from collections.abc import Callable
+from typing import ClassVar
+
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, max_pool2d
 
@@ -22,14 +24,17 @@ class Convolution(nn.Conv2d):
 
     Notes
     -----
-    On a GPU in bfloat16 the fused kernels of `unbag.models.kernels` run; elsewhere, and for numbers
-    of channels they are not made for, the three layers are called in turn.
+    `fused` is a hook for kernels that compute the three layers at once. It is called as a method,
+    and returns None for inputs that it is not made for.
 
     Examples
     --------
+    >>> import torch
     >>> Convolution(1, 32, pool=2)(torch.zeros(5, 1, 28, 28)).shape
     torch.Size([5, 32, 13, 13])
     """
+
+    fused: ClassVar[Callable[[Convolution, Tensor], Tensor | None] | None] = None
 
     def __init__(
         self, in_channels: int, out_channels: int, *, padding: int = 0, pool: int = 1
@@ -40,18 +45,7 @@ class Convolution(nn.Conv2d):
 
     def forward(self, x: Tensor) -> Tensor:
         """Convolve, rectify and pool."""
-        if x.is_cuda and torch.is_autocast_enabled("cuda") and self._has_kernels(x):
-            from unbag.models.kernels import fused_convolution
-
-            assert self.bias is not None
-            return fused_convolution(x, self.weight, self.bias, self.pad, self.pool)
+        if self.fused is not None and (value := self.fused(x)) is not None:
+            return value
         value = conv2d(x, self.weight, self.bias, padding=self.pad).relu()
         return value if self.pool == 1 else max_pool2d(value, self.pool)
-
-    def _has_kernels(self, x: Tensor) -> bool:
-        """Pixels, which need no gradient, or channels in blocks; and places that fit 32 bits."""
-        pixels = self.in_channels in (1, 3) and not x.requires_grad
-        largest = max(self.in_channels, self.out_channels) * (x.numel() // self.in_channels)
-        blocks = {16, 32, 64, 128}
-        known = self.out_channels in blocks and (pixels or self.in_channels in blocks)
-        return known and 2 * largest < 2**31

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
 __all__ = ["number", "percent", "render_template"]
 
 
-def render_template(name: str, **values: Any) -> str:
-    """Fill in a template of this folder."""
+def render_template(
+    name: str, *, packages: Sequence[str] = ("unbag.report",), **values: Any
+) -> str:
+    """Fill in a template, found in the first of some packages that has it."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     environment = Environment(
-        loader=FunctionLoader(_read), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+        loader=FunctionLoader(partial(_read, packages)),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
     )
     environment.filters |= {"percent": percent, "number": number}
     return environment.get_template(name).render(**values)
 
 
-def _read(name: str) -> str:
-    return files("unbag.report").joinpath(name).read_text(encoding="utf-8")
+def _read(packages: Sequence[str], name: str) -> str | None:
+    found = (files(package).joinpath(name) for package in packages)
+    return next((path.read_text(encoding="utf-8") for path in found if path.is_file()), None)
 
 
 def percent(value: float | None) -> str:

@@ -22,8 +22,9 @@ class Eprm(Rule):
 
     Notes
     -----
-    A score for hard predictions: it has no gradient, and is minimised exactly in ``unbag.exact``.
-    Learns at a fast 1/n rate under realizability, and can need :math:`2^k` bags without it.
+    A score for hard predictions: it has no gradient, and is minimised exactly in
+    ``unbag_paper.exact``. Learns at a fast 1/n rate under realizability, and can need :math:`2^k`
+    bags without it.
 
     References
     ----------
@@ -40,7 +41,7 @@ class Eprm(Rule):
     instance_loss: ClassVar[InstanceLoss] = "zero_one"
     use_when: ClassVar[str] = (
         "Small classes of hypotheses one of which makes no error, and exact counts; minimised by "
-        "`unbag.exact`."
+        "`unbag_paper.exact`."
     )
     differentiable: ClassVar[bool] = False
 

@@ -1,7 +1,11 @@
 """Tables: reading files and frames, columns as numbers, bags of any size."""
 
 from unbag.tables.encoder import Column, TableEncoder
+from unbag.tables.fit import fit_table
 from unbag.tables.index import BagIndex
+from unbag.tables.model import TableModel
+from unbag.tables.options import FitOptions
+from unbag.tables.record import learn_table
 from unbag.tables.roles import Roles
 from unbag.tables.scan import BagTable, make_bags_of, read_bags, scan_table
 from unbag.tables.sources import Chunk, TableSource, open_table
@@ -11,9 +15,13 @@ __all__ = [
     "BagTable",
     "Chunk",
     "Column",
+    "FitOptions",
     "Roles",
     "TableEncoder",
+    "TableModel",
     "TableSource",
+    "fit_table",
+    "learn_table",
     "make_bags_of",
     "open_table",
     "read_bags",

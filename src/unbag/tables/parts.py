@@ -17,10 +17,10 @@ from unbag.bags import Bags
 from unbag.randomness import numpy_generator
 from unbag.tables.codes import grouped
 from unbag.tables.index import BagIndex
+from unbag.tables.prefetch import made_ahead
 from unbag.tables.rowfiles import RowFiles, Scratch
 from unbag.tables.scan import BagTable, make_bags_of
 from unbag.tables.sources import Chunk
-from unbag.tables.threads import made_ahead
 
 __all__ = ["BagParts", "bag_sums", "plan_parts"]
 

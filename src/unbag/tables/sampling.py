@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from unbag.tables.columns import ColumnScan
+from unbag.tables.prefetch import Looker, show
 from unbag.tables.sources import TableFiles, TableSource
-from unbag.tables.threads import Looker, show
 
 __all__ = ["noted_ends", "sampled_groups", "scan_columns"]
 

@@ -16,7 +16,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from unbag.errors import TableError
-from unbag.tables.threads import ahead
+from unbag.tables.prefetch import ahead
 
 __all__ = [
     "Chunk",

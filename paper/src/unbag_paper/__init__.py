@@ -1,0 +1,1 @@
+"""The paper "Optimistic Rates for Learning from Label Proportions"."""

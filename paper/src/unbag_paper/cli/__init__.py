@@ -1,0 +1,34 @@
+"""`unbag-paper`: the paper's tables, figures and claims, each from one command."""
+
+from __future__ import annotations
+
+import typer
+
+from unbag.cli.command_group import LazyCommands, flowing
+from unbag_paper.cli.reproduce import What, merge, reproduce
+
+__all__ = ["app", "main"]
+
+
+class PaperCommands(LazyCommands):
+    """Commands beside the reproductions."""
+
+    package = "unbag_paper.cli"
+    names = ("theory", "report")
+
+
+app = typer.Typer(
+    cls=PaperCommands,
+    name="unbag-paper",
+    help="The paper's tables, figures and claims, each from one command.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+for what in What:
+    app.command(what.value, help=what.help, short_help=what.summary)(reproduce)
+app.command(help=flowing(str(merge.__doc__)))(merge)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

@@ -1,0 +1,56 @@
+"""``unbag-paper theory``: every claim of the paper, checked by simulation."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from unbag.cli import options as opt
+from unbag.errors import ConditionError
+
+__all__ = ["theory"]
+
+
+def theory(
+    out: Annotated[Path, typer.Option(help="Folder for the table, rows and figures.")] = Path(
+        "results/theory"
+    ),
+    quick: Annotated[bool, typer.Option(help="The small grid, under a minute.")] = False,
+    only: Annotated[list[str] | None, typer.Option(help="Run this experiment only.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Another seed than the declared one.")] = None,
+    as_json: opt.Json = False,
+) -> None:
+    """Check every claim of the paper and end with a table: claim, measured, paper, pass or fail.
+
+    The exit status is 1 when a claim fails, those known to be false as stated apart.
+
+    Examples:
+
+      unbag-paper theory --quick
+
+      unbag-paper theory --only eprm_blindness --out claims/ --json
+    """
+    # Imported here because it brings matplotlib, which the other commands do not need.
+    from unbag_paper.claims import reproduce_theory
+
+    console = opt.console(as_json)
+    try:
+        claims = reproduce_theory(out, quick=quick, only=only or None, seed=seed, console=console)
+    except ConditionError as refusal:
+        raise typer.BadParameter(str(refusal)) from None
+    table = Table("claim", "where", "measured", "the paper says", "verdict", show_lines=True)
+    for claim in claims:
+        colour = "green" if claim.expected_outcome else "red"
+        verdict = Text(claim.verdict, style=colour)
+        table.add_row(claim.claim, claim.where, claim.measured, claim.expected, verdict)
+    console.print(table)
+    console.print(f"Table, rows and figures are in {out}.")
+    record = [asdict(claim) | {"verdict": claim.verdict} for claim in claims]
+    opt.answer({"output": str(out), "claims": record}, as_json)
+    if not all(claim.expected_outcome for claim in claims):
+        raise typer.Exit(1)

@@ -1,0 +1,1 @@
+"""All results of the paper on one page."""

@@ -1,0 +1,1 @@
+"""Rows become tables and figures beside the published numbers."""

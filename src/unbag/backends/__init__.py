@@ -1,9 +1,0 @@
-"""Where jobs run: this process, other processes of this machine, Ray.
-
-One training on many workers is `unbag.backends.data_parallel.ParallelTraining`; it is not imported
-here, so that a process that only runs jobs does not wait for torch.
-"""
-
-from unbag.backends.executor import Executor, ProcessExecutor, SerialExecutor, get_executor
-
-__all__ = ["Executor", "ProcessExecutor", "SerialExecutor", "get_executor"]

@@ -1,0 +1,274 @@
+"""Agnostic guarantees with every constant written out, for equal bags of i.i.d. instances.
+
+The paper's theorems hide constants; these do not. Two facts carry them:
+
+* the pairwise debiased square loss is a U-statistic whose kernel lies in [0, 2k - 1] and whose
+  variance is of order R^2 + R/k, not k R;
+* the offset EasyLLP loss of two hypotheses lies in [-W, W], W = 1 + 2 (k - 1) max(p, 1 - p), and
+  its variance is of order L + k L^2, not k^2 L.
+
+Those for a class that contains the truth are in :mod:`unbag.planning.realizable`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from scipy.optimize import brentq
+
+from unbag.planning.conditions import require, require_probability, require_whole
+from unbag.planning.realizable import log_budget
+
+__all__ = [
+    "debiased_excess_certificate",
+    "debiased_risk_certificate",
+    "easy_excess_certificate",
+    "easy_offset_deviation",
+    "easy_offset_range",
+    "pairwise_kernel_deviation",
+    "pairwise_kernel_range",
+]
+
+
+def pairwise_kernel_range(bag_size: int) -> float:
+    r"""Largest value of the pairwise debiased kernel; its smallest is 0.
+
+    .. math:: h(r, r') = \tfrac{k}{2} (r^2 + r'^2) - (k-1) r r' \in [0, 2k - 1],
+              \qquad r, r' \in [-1, 1]
+
+    Examples
+    --------
+    >>> pairwise_kernel_range(10)
+    19.0
+    """
+    require_whole("bag_size", bag_size)
+    return 2.0 * bag_size - 1.0
+
+
+def pairwise_kernel_deviation(error: float, bag_size: int) -> float:
+    r"""Bound on the standard deviation of the pairwise kernel of a hypothesis of this error.
+
+    .. math:: w(R) = \min\left( \sqrt{\tfrac{2R}{k} + 2R^2} + R \sqrt{\tfrac2k} + \tfrac{R}{k},\;
+              \sqrt{(2k-1) R} \right)
+
+    Notes
+    -----
+    Write :math:`r = b + u` with :math:`b = \mathbb{E} f - p`, so :math:`|b| \le R`, and let
+    :math:`\sigma^2 = R - b^2`. The kernel is
+    :math:`\tfrac k2 (u - u')^2 + b^2 + b(u + u') + u u'`. The deviation of the first part is at
+    most :math:`\sqrt{2\sigma^2/k + 2\sigma^4}`, because the fourth cumulant of one instance's
+    error is at most :math:`4\sigma^2`; that of the third is
+    :math:`|b| \sqrt{2\sigma^2/k}` and that of the last :math:`\sigma^2/k`. The second branch is
+    ``E h**2 <= max(h) E h``. Both are concave in R, so what is solved with them has one solution.
+
+    Examples
+    --------
+    >>> round(pairwise_kernel_deviation(0.02, 100), 4)
+    0.0377
+    """
+    require_whole("bag_size", bag_size)
+    require_probability("error", error, closed=True)
+    main = math.sqrt(2 * error / bag_size + 2 * error**2)
+    rest = error * (math.sqrt(2 / bag_size) + 1 / bag_size)
+    return min(main + rest, math.sqrt(pairwise_kernel_range(bag_size) * error))
+
+
+def debiased_risk_certificate(
+    estimate: float, n_bags: int, *, bag_size: int, n_hypotheses: int = 1, confidence: float = 0.95
+) -> float:
+    r"""Upper limit of the 0-1 error of hypotheses whose pairwise estimate is at most `estimate`.
+
+    With :math:`u = \ln(|F|/\delta)`, :math:`N = \lfloor n/2 \rfloor` and w of
+    :func:`pairwise_kernel_deviation`, the largest R with
+
+    .. math:: R - w(R) \sqrt{2u/N} - R u / 3N \le \hat R.
+
+    Notes
+    -----
+    Bernstein's lower tail of an average of N independent kernels, none of which is below 0; it
+    holds for the U-statistic too, because that is a mean of such averages. It holds for all
+    hypotheses of the class at once. The interval of `unbag.evaluate` is tighter and approximate.
+
+    Examples
+    --------
+    >>> round(debiased_risk_certificate(0.02, 20_000, bag_size=10), 4)
+    0.0221
+    """
+    rate = _pair_rate(n_bags, log_budget(n_hypotheses, confidence))
+    return _largest_error(max(estimate, 0.0), rate, bag_size)
+
+
+def debiased_excess_certificate(
+    n_bags: int,
+    bag_size: int,
+    *,
+    n_hypotheses: int,
+    best_error: float = 0.0,
+    confidence: float = 0.95,
+    inequality: str = "bernstein",
+) -> float:
+    r"""Excess error of the minimiser of the pairwise debiased square loss over a finite class.
+
+    With :math:`u = \ln((|F|+1)/\delta)`, :math:`N = \lfloor n/2 \rfloor`, :math:`M = 2k-1` and w of
+    :func:`pairwise_kernel_deviation`:
+
+    .. math::
+        \text{Hoeffding:}\quad & 2 M \sqrt{u / 2N} \\
+        \text{Bernstein:}\quad & R - w(R) \sqrt{2u/N} - R u/3N
+            \le L^* + w(L^*) \sqrt{2u/N} + M u / 3N
+
+    the second solved for :math:`R` and :math:`L^*` subtracted.
+
+    Parameters
+    ----------
+    best_error : float
+        Error L* of the best hypothesis of the class; Bernstein's bound is fast when it is small.
+    inequality : {"bernstein", "hoeffding", "best"}
+        "best" takes the smaller of the two, which is valid since both are known in advance.
+
+    Notes
+    -----
+    Of order :math:`\sqrt{(L^{*2} + L^*/k) u / n} + k u / n`: the slow term does not grow with the
+    bag size, where the paper's bound for VC classes has :math:`\sqrt{L^* k^2 d / n} + k^2 d / n`.
+
+    Examples
+    --------
+    >>> round(debiased_excess_certificate(20_000, 10, n_hypotheses=100), 4)
+    0.0064
+
+    References
+    ----------
+    hoeffding1963probability, Section 5b; boucheron2013concentration, Theorem 2.10
+    """
+    require_probability("best_error", best_error, closed=True)
+    rate = _pair_rate(n_bags, log_budget(n_hypotheses + 1, confidence))
+    scale = pairwise_kernel_range(bag_size)
+    above = pairwise_kernel_deviation(best_error, bag_size) * math.sqrt(2 * rate) + scale * rate / 3
+    bounds = {
+        "hoeffding": scale * math.sqrt(2 * rate),
+        "bernstein": _largest_error(best_error + above, rate, bag_size) - best_error,
+    }
+    return min(1.0 - best_error, _choose(bounds, inequality))
+
+
+def easy_offset_range(bag_size: int, prior: float) -> float:
+    r"""Largest absolute value of EasyLLP's loss difference of two hypotheses on one bag.
+
+    .. math:: W = 1 + 2(k-1)\max(p, 1-p) \ge
+              \bigl| (2k(\alpha - p) + 2p - 1)(\bar f^* - \bar f) \bigr|
+
+    Notes
+    -----
+    The paper bounds it by k in the proof of its Lemma 1; the largest value is W <= 2k - 1, which
+    changes the hidden constant only.
+
+    Examples
+    --------
+    >>> easy_offset_range(10, 0.5)
+    10.0
+    """
+    require_whole("bag_size", bag_size)
+    require_probability("prior", prior, closed=True)
+    return 1.0 + 2.0 * (bag_size - 1) * max(prior, 1 - prior)
+
+
+def easy_offset_deviation(disagreement: float, bag_size: int, *, prior: float) -> float:
+    r"""Bound on the root mean square of EasyLLP's loss difference of two hypotheses on one bag.
+
+    With :math:`\nu = P(f \ne f^*)`, :math:`v = p(1-p)` and W of :func:`easy_offset_range`,
+
+    .. math:: \min\left( \tfrac2k \sqrt{k\nu + 3k(k-1) v \nu + 4k^2\nu^2 + k^3 v \nu^2}
+              + \tfrac{|2p-1|}{k} \sqrt{k\nu + k^2\nu^2},\; W \sqrt\nu \right)
+
+    Notes
+    -----
+    The difference is :math:`(2T + 2p - 1) D / k` with :math:`T = \sum_j (y_j - p)` and
+    :math:`D = \sum_j (f^* - f)(x_j)`; the first root bounds :math:`\mathbb{E} T^2 D^2` by expanding
+    it over independent instances, the second :math:`\mathbb{E} D^2`.
+
+    Examples
+    --------
+    >>> round(easy_offset_deviation(0.02, 100, prior=0.5), 4)
+    0.3265
+    """
+    require_probability("disagreement", disagreement, closed=True)
+    noise, size = prior * (1 - prior), bag_size
+    pairs = size + 3 * size * (size - 1) * noise
+    squares = 4 * size**2 + size**3 * noise
+    main = 2 / size * math.sqrt(pairs * disagreement + squares * disagreement**2)
+    tilt = abs(2 * prior - 1) / size * math.sqrt(size * disagreement + (size * disagreement) ** 2)
+    return min(main + tilt, easy_offset_range(size, prior) * math.sqrt(disagreement))
+
+
+def easy_excess_certificate(
+    n_bags: int,
+    bag_size: int,
+    *,
+    n_hypotheses: int,
+    prior: float,
+    best_error: float = 0.0,
+    confidence: float = 0.95,
+    inequality: str = "bernstein",
+) -> float:
+    r"""Excess error of the EasyLLP minimiser over a finite class, the prior being known.
+
+    With :math:`u = \ln(|F|/\delta)`, W of :func:`easy_offset_range` and s of
+    :func:`easy_offset_deviation`,
+
+    .. math::
+        \text{Hoeffding:}\quad & 2 W \sqrt{u / 2n} \\
+        \text{Bernstein:}\quad & \Gamma \le s(2 L^* + \Gamma) \sqrt{2u / n} + (W + 1) u / 3n
+
+    the second solved for the excess :math:`\Gamma`; two hypotheses disagree with probability at
+    most the sum of their errors, :math:`2 L^* + \Gamma`.
+
+    Notes
+    -----
+    Of order :math:`\sqrt{(L^* + k L^{*2}) u / n} + k u / n`: k times the debiased loss's variance.
+
+    Examples
+    --------
+    >>> round(easy_excess_certificate(20_000, 10, n_hypotheses=100, prior=0.5), 4)
+    0.0048
+    """
+    require_whole("n_bags", n_bags)
+    require_probability("best_error", best_error, closed=True)
+    width = easy_offset_range(bag_size, prior)
+    rate = log_budget(n_hypotheses, confidence) / n_bags
+
+    def room(excess: float) -> float:
+        apart = min(1.0, 2 * best_error + excess)
+        noise = easy_offset_deviation(apart, bag_size, prior=prior) * math.sqrt(2 * rate)
+        return excess - noise - (width + 1) * rate / 3
+
+    bounds = {
+        "hoeffding": 2 * width * math.sqrt(rate / 2),
+        # Convex and negative at 0: one crossing, if any.
+        "bernstein": float(brentq(room, 0.0, 1.0, xtol=1e-15)) if room(1.0) > 0 else 1.0,
+    }
+    return min(1.0 - best_error, _choose(bounds, inequality))
+
+
+def _choose(bounds: dict[str, float], inequality: str) -> float:
+    known = [*bounds, "best"]
+    require(inequality in known, f"`inequality` must be one of {known}, got {inequality!r}.")
+    return min(bounds.values()) if inequality == "best" else bounds[inequality]
+
+
+def _pair_rate(n_bags: int, budget: float) -> float:
+    """Log budget over the number of disjoint pairs of bags."""
+    require_whole("n_bags", n_bags, least=2)
+    return budget / (n_bags // 2)
+
+
+def _largest_error(estimate: float, rate: float, bag_size: int) -> float:
+    """Largest error whose lower tail reaches down to `estimate`; 1 when there is no smaller one."""
+
+    def lower(error: float) -> float:
+        noise = pairwise_kernel_deviation(error, bag_size) * math.sqrt(2 * rate)
+        return error - noise - error * rate / 3 - estimate
+
+    if estimate >= 1 or lower(1.0) <= 0:
+        return 1.0
+    # Convex, at most 0 at the estimate and positive at 1: one crossing lies between.
+    return float(brentq(lower, estimate, 1.0, xtol=1e-15))

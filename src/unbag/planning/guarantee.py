@@ -1,0 +1,100 @@
+"""Which bound applies to a rule, a class and a best error, and whether it is a certificate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from unbag.planning.bounds import debiased_excess_bound
+from unbag.planning.certificates import debiased_excess_certificate, easy_excess_certificate
+from unbag.planning.conditions import require, require_class, require_probability
+from unbag.planning.realizable import (
+    realizable_error_certificate,
+    realizable_vc_error_certificate,
+    smallest_sample_size,
+)
+
+__all__ = ["Guarantee"]
+
+CONSISTENT_RULES = ("eprm", "proportion_square", "debiased_square")
+PLANNED_RULES = (*CONSISTENT_RULES, "easy_square")
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """Assumptions on rule, class and data; called on (n_bags, bag_size), a bound on the excess.
+
+    Parameters are those of :func:`plan_bags`.
+
+    Examples
+    --------
+    >>> round(Guarantee(n_hypotheses=1000)(55, 20), 4)
+    0.0099
+    """
+
+    rule: str = "debiased_square"
+    n_hypotheses: int | None = None
+    vc_dimension: int | None = None
+    best_error: float = 0.0
+    confidence: float = 0.95
+    prior: float | None = None
+    constant: float = 1.0
+
+    def __post_init__(self) -> None:
+        require(self.rule in PLANNED_RULES, f"`rule` must be one of {PLANNED_RULES}.")
+        require_class(self.n_hypotheses, self.vc_dimension)
+        require_probability("confidence", self.confidence)
+        require(
+            0 <= self.best_error < 1, f"`best_error` must lie in [0, 1), got {self.best_error!r}."
+        )
+        agnostic = self.rule in ("debiased_square", "easy_square")
+        require(
+            self.best_error == 0 or agnostic,
+            f"{self.rule!r} has no guarantee when the best hypothesis errs: it can be 1/3 worse "
+            "than the best for any number of bags. Use 'debiased_square'.",
+        )
+        require(
+            self.rule != "easy_square" or self.n_hypotheses is None or self.prior is not None,
+            "EasyLLP's certificate needs the `prior`, P(y = 1).",
+        )
+
+    @property
+    def _realizable(self) -> bool:
+        return self.best_error == 0 and self.rule in CONSISTENT_RULES
+
+    @property
+    def certified(self) -> bool:
+        """Whether every constant is known; otherwise the answer is a shape."""
+        return self._realizable or self.n_hypotheses is not None
+
+    @property
+    def source(self) -> str:
+        """Which inequality answers."""
+        if self._realizable:
+            return "the probability q that a wrong hypothesis misses a bag"
+        if self.vc_dimension is not None:
+            return f"the paper's bound with its hidden constant set to {self.constant:g}"
+        return "Bernstein's or Hoeffding's inequality with exact ranges"
+
+    def __call__(self, n_bags: int, bag_size: int) -> float:
+        """Excess error that holds with the given confidence."""
+        common: dict[str, Any] = {"confidence": self.confidence}
+        if self._realizable and self.n_hypotheses is not None:
+            common["n_hypotheses"] = self.n_hypotheses
+            return realizable_error_certificate(n_bags, bag_size, **common)
+        if self._realizable:
+            common["vc_dimension"] = self.vc_dimension
+            return realizable_vc_error_certificate(n_bags, bag_size, **common)
+        common["best_error"] = self.best_error
+        if self.vc_dimension is not None:
+            common |= {"vc_dimension": self.vc_dimension, "constant": self.constant}
+            return min(1.0, debiased_excess_bound(n_bags, bag_size, **common))
+        common |= {"n_hypotheses": self.n_hypotheses, "inequality": "best"}
+        if self.rule == "easy_square":
+            return easy_excess_certificate(n_bags, bag_size, prior=self.prior or 0.0, **common)
+        return debiased_excess_certificate(max(n_bags, 2), bag_size, **common)
+
+    def bags_needed(self, error: float, bag_size: int) -> int:
+        """Smallest number of bags that brings the excess error to `error`."""
+        require(0 < error < 0.5, f"`error` must lie in (0, 1/2), got {error!r}.")
+        return smallest_sample_size(lambda n_bags: self(n_bags, bag_size), error)

@@ -1,0 +1,232 @@
+"""How many bags, of which size, for which error: the certificates turned into answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from unbag.planning.conditions import require, require_whole
+from unbag.planning.guarantee import Guarantee
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["BagPlan", "PlanRow", "plan_bags"]
+
+USUAL_BAG_SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+
+@dataclass(frozen=True)
+class PlanRow:
+    """One line of a plan: this many bags of this size reach this excess error."""
+
+    bag_size: int
+    n_bags: int
+    error: float
+
+    @property
+    def n_instances(self) -> int:
+        """Instances in all bags."""
+        return self.n_bags * self.bag_size
+
+
+@dataclass(frozen=True)
+class BagPlan:
+    """An answer of :func:`plan_bags`, with the alternatives around it.
+
+    Parameters
+    ----------
+    asked : {"n_bags", "error", "bag_size"}
+        What was computed.
+    answer : PlanRow
+    table : tuple of PlanRow
+        Neighbouring choices, the answer among them.
+    guarantee : Guarantee
+        The assumptions, and whether the answer is certified.
+    """
+
+    asked: str
+    answer: PlanRow
+    table: tuple[PlanRow, ...]
+    guarantee: Guarantee
+
+    @property
+    def n_bags(self) -> int:
+        """Number of bags of the answer."""
+        return self.answer.n_bags
+
+    @property
+    def bag_size(self) -> int:
+        """Bag size of the answer."""
+        return self.answer.bag_size
+
+    @property
+    def error(self) -> float:
+        """Excess error of the answer, above the best hypothesis of the class."""
+        return self.answer.error
+
+    @property
+    def certified(self) -> bool:
+        """Whether every constant in the answer is known."""
+        return self.guarantee.certified
+
+    def __str__(self) -> str:
+        """The answer in one sentence."""
+        kind = "Certified" if self.certified else "Not certified (shape only)"
+        answer = self.answer
+        return (
+            f"{kind}: {answer.n_bags} bags of {answer.bag_size} ({answer.n_instances} instances) "
+            f"bring the excess error to {answer.error:.3g} with confidence "
+            f"{self.guarantee.confidence:g}, by {self.guarantee.source}."
+        )
+
+    def to_markdown(self) -> str:
+        """The table, the answer marked with an arrow."""
+        lines = ["| bag size | bags | instances | excess error | |", "|---:|---:|---:|---:|---|"]
+        for row in self.table:
+            mark = "<-" if row == self.answer else ""
+            cells = (row.bag_size, row.n_bags, row.n_instances, f"{row.error:.3g}", mark)
+            lines.append("| " + " | ".join(str(cell) for cell in cells) + " |")
+        return "\n".join(lines)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the guaranteed excess error against the number of bags, one curve per bag size."""
+        if ax is None:
+            from matplotlib.figure import Figure
+
+            ax = Figure(figsize=(6, 4), layout="constrained").subplots()
+        for size in sorted({self.bag_size, *(row.bag_size for row in self.table)}):
+            _plot_curve(ax, self, size)
+        ax.plot(self.n_bags, self.error, "k*", markersize=12, label="the answer")
+        ax.set(xscale="log", yscale="log", xlabel="bags", ylabel="guaranteed excess error")
+        ax.legend(fontsize="small", title="bag size")
+        return ax
+
+
+def plan_bags(
+    error: float | None = None,
+    bag_size: int | None = None,
+    *,
+    n_bags: int | None = None,
+    n_instances: int | None = None,
+    n_hypotheses: int | None = None,
+    vc_dimension: int | None = None,
+    best_error: float = 0.0,
+    confidence: float = 0.95,
+    rule: str = "debiased_square",
+    prior: float | None = None,
+    constant: float = 1.0,
+    bag_sizes: Iterable[int] = USUAL_BAG_SIZES,
+) -> BagPlan:
+    """Say how many bags are needed, which bag size is best, or which error the data at hand allow.
+
+    Parameters
+    ----------
+    error : float, optional
+        Excess error wanted: above `best_error`, the error of the best hypothesis of the class.
+    bag_size : int, optional
+        Instances per bag; all bags equal.
+    n_bags : int, optional
+        Bags at hand. With `bag_size`: which error do they allow?
+    n_instances : int, optional
+        Instances at hand, the bag size being free: which of `bag_sizes` gives the least error? With
+        `error`: which is the largest that still reaches it?
+    n_hypotheses, vc_dimension : int
+        How rich the class is: exactly one of the two.
+    best_error : float
+        Error of the best hypothesis of the class; 0 means that the truth is in it.
+    confidence : float
+        Probability 1 - delta with which the answer holds.
+    rule : {"debiased_square", "easy_square", "eprm", "proportion_square"}
+        Which rule is minimised exactly.
+    prior : float, optional
+        P(y = 1), which EasyLLP's certificate needs.
+    constant : float
+        Stands for the unknown constant where only a shape is known: a VC class with
+        `best_error` > 0, or EasyLLP over a VC class. Such plans have ``certified == False``.
+    bag_sizes : iterable of int
+        Sizes to choose from when `n_instances` is given.
+
+    Returns
+    -------
+    BagPlan
+
+    Notes
+    -----
+    Certificates hold for every distribution, so they ask for more bags than a typical one needs.
+
+    Examples
+    --------
+    >>> plan_bags(error=0.01, bag_size=20, n_hypotheses=1000).n_bags
+    55
+    >>> round(plan_bags(n_bags=55, bag_size=20, n_hypotheses=1000).error, 4)
+    0.0099
+    >>> plan_bags(error=0.05, n_instances=5000, n_hypotheses=1000).bag_size
+    200
+    """
+    guarantee = Guarantee(
+        rule=rule,
+        n_hypotheses=n_hypotheses,
+        vc_dimension=vc_dimension,
+        best_error=best_error,
+        confidence=confidence,
+        prior=prior,
+        constant=constant,
+    )
+    if n_instances is not None:
+        require(n_bags is None and bag_size is None, "`n_instances` leaves bags and size free.")
+        return _plan_size(guarantee, n_instances, error, tuple(bag_sizes))
+    require(bag_size is not None, "Give `bag_size`, or `n_instances` to have it chosen.")
+    size = int(bag_size or 0)
+    require_whole("bag_size", size)
+    require(
+        (error is None) != (n_bags is None), "Give `error` or `n_bags`: the other is the answer."
+    )
+    if n_bags is not None:
+        return _plan_error(guarantee, int(n_bags), size)
+    return _plan_number(guarantee, float(error or 0.0), size)
+
+
+def _plan_number(guarantee: Guarantee, error: float, bag_size: int) -> BagPlan:
+    sizes = sorted({max(1, bag_size // 10), max(1, bag_size // 3), bag_size, 3 * bag_size})
+    needed = {size: guarantee.bags_needed(error, size) for size in sizes}
+    rows = tuple(PlanRow(size, n, guarantee(n, size)) for size, n in needed.items())
+    [answer] = [row for row in rows if row.bag_size == bag_size]
+    return BagPlan("n_bags", answer, rows, guarantee)
+
+
+def _plan_error(guarantee: Guarantee, n_bags: int, bag_size: int) -> BagPlan:
+    require_whole("n_bags", n_bags)
+    numbers = sorted({max(1, n_bags // 4), max(1, n_bags // 2), n_bags, 2 * n_bags, 4 * n_bags})
+    rows = tuple(PlanRow(bag_size, n, guarantee(n, bag_size)) for n in numbers)
+    [answer] = [row for row in rows if row.n_bags == n_bags]
+    return BagPlan("error", answer, rows, guarantee)
+
+
+def _plan_size(
+    guarantee: Guarantee, n_instances: int, error: float | None, bag_sizes: tuple[int, ...]
+) -> BagPlan:
+    require_whole("n_instances", n_instances)
+    sizes = [size for size in sorted(bag_sizes) if 1 <= size <= n_instances]
+    require(bool(sizes), "`bag_sizes` holds no size between 1 and `n_instances`.")
+    rows = tuple(
+        PlanRow(size, n_instances // size, guarantee(n_instances // size, size)) for size in sizes
+    )
+    reached = [row for row in rows if error is not None and row.error <= error]
+    best = min(rows, key=lambda row: row.error)
+    require(
+        error is None or bool(reached),
+        f"{n_instances} instances reach an excess error of {best.error:.3g} at best (bags of "
+        f"{best.bag_size}), not {error}.",
+    )
+    answer = max(reached, key=lambda row: row.bag_size) if reached else best
+    return BagPlan("bag_size", answer, rows, guarantee)
+
+
+def _plot_curve(ax: Axes, plan: BagPlan, size: int) -> None:
+    numbers = [row.n_bags for row in plan.table]
+    low, high = max(2, min(numbers) // 4), 4 * max(numbers)
+    grid = sorted({round(low * (high / low) ** (step / 60)) for step in range(61)})
+    rows = [replace(plan.answer, bag_size=size, n_bags=n) for n in grid]
+    ax.plot(grid, [plan.guarantee(row.n_bags, size) for row in rows], label=str(size))

@@ -1,0 +1,173 @@
+"""Guarantees with every constant written out, when the truth is in the class.
+
+A wrong hypothesis survives one bag with probability at most 1 - q, see
+:mod:`unbag.planning.mismatch`; the rest is counting hypotheses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import gammaln, logsumexp
+
+from unbag.planning.conditions import require, require_probability, require_whole
+from unbag.planning.mismatch import mismatch_bound, mismatch_inverse
+
+__all__ = [
+    "log_budget",
+    "log_growth_function",
+    "realizable_error_certificate",
+    "realizable_sample_size",
+    "realizable_vc_error_certificate",
+    "realizable_vc_sample_size",
+    "smallest_sample_size",
+]
+
+
+def realizable_sample_size(
+    error: float, bag_size: int, *, n_hypotheses: int, confidence: float = 0.95
+) -> int:
+    r"""Bags after which every consistent hypothesis of a finite class has at most this error.
+
+    .. math:: n = \left\lceil \frac{\ln(|F|/\delta)}{-\ln(1 - q)} \right\rceil, \qquad
+              q = \tfrac12 - \tfrac12 (1 - 2\varepsilon)^k
+
+    Notes
+    -----
+    Valid for every k, every eps < 1/2 and any finite class that contains the truth. EPRM, the
+    proportional square loss and the debiased square loss all return consistent hypotheses there.
+
+    Examples
+    --------
+    >>> realizable_sample_size(0.01, 20, n_hypotheses=1000)
+    55
+    >>> realizable_sample_size(0.01, 1, n_hypotheses=1000)
+    986
+    """
+    require(0 < error < 0.5, f"`error` must lie in (0, 1/2), got {error!r}.")
+    budget = log_budget(n_hypotheses, confidence)
+    return math.ceil(budget / -math.log1p(-float(mismatch_bound(error, bag_size))))
+
+
+def realizable_error_certificate(
+    n_bags: int, bag_size: int, *, n_hypotheses: int, confidence: float = 0.95
+) -> float:
+    r"""Error that no consistent hypothesis of a finite class exceeds.
+
+    :func:`realizable_sample_size` solved for the error:
+
+    .. math:: \varepsilon = q^{-1}\bigl(1 - (\delta/|F|)^{1/n}\bigr)
+
+    It is 1, which says nothing, until n passes ``log2(|F| / delta)``.
+
+    Examples
+    --------
+    >>> round(realizable_error_certificate(55, 20, n_hypotheses=1000), 4)
+    0.0099
+    """
+    require_whole("n_bags", n_bags)
+    budget = log_budget(n_hypotheses, confidence)
+    return _largest_error(-math.expm1(-budget / n_bags), bag_size)
+
+
+def log_growth_function(n_points: int, vc_dimension: int) -> float:
+    r"""Natural log of Sauer's bound :math:`\sum_{i \le d} \binom{m}{i}` on the labelings.
+
+    Examples
+    --------
+    >>> round(float(np.exp(log_growth_function(4, 1))), 6)
+    5.0
+    """
+    if n_points <= vc_dimension:
+        return n_points * math.log(2)
+    chosen = np.arange(vc_dimension + 1)
+    terms = gammaln(n_points + 1) - gammaln(chosen + 1) - gammaln(n_points - chosen + 1)
+    return float(logsumexp(terms))
+
+
+def realizable_vc_error_certificate(
+    n_bags: int, bag_size: int, *, vc_dimension: int, confidence: float = 0.95
+) -> float:
+    r"""Error that no consistent hypothesis of a VC class exceeds.
+
+    By double sampling over the bags, a consistent hypothesis misses a fresh bag with probability at
+    most
+
+    .. math:: \pi = \tfrac{2}{n} \log_2 \frac{2\,\Gamma_F(2nk)}{\delta}, \quad n \pi \ge 8,
+              \qquad \varepsilon = q^{-1}(\pi).
+
+    Notes
+    -----
+    Both inequalities hold with these constants, so this is a certificate; the side condition holds
+    by itself when delta is at most 0.6. The bag class of a class
+    with growth function G has growth at most G(2nk) on 2n bags.
+
+    Examples
+    --------
+    >>> round(realizable_vc_error_certificate(2000, 20, vc_dimension=3), 4)
+    0.0027
+
+    References
+    ----------
+    blumer1989learnability, Theorem A2.1; li2024optimistic, Theorem 1, step 1
+    """
+    require_whole("n_bags", n_bags)
+    require_probability("confidence", confidence)
+    growth = log_growth_function(2 * n_bags * bag_size, vc_dimension)
+    missed = 2 / n_bags * (growth + math.log(2 / (1 - confidence))) / math.log(2)
+    return _largest_error(missed, bag_size)
+
+
+def _largest_error(missed: float, bag_size: int) -> float:
+    """Error of a hypothesis that misses a bag this rarely: below 1/2, or nothing is known of it."""
+    error = mismatch_inverse(missed, bag_size)
+    return error if error < 0.5 else 1.0
+
+
+def realizable_vc_sample_size(
+    error: float, bag_size: int, *, vc_dimension: int, confidence: float = 0.95
+) -> int:
+    """Bags after which :func:`realizable_vc_error_certificate` is at most `error`.
+
+    Examples
+    --------
+    >>> realizable_vc_sample_size(0.01, 20, vc_dimension=3)
+    555
+    """
+    require(0 < error < 0.5, f"`error` must lie in (0, 1/2), got {error!r}.")
+    return smallest_sample_size(
+        lambda n_bags: realizable_vc_error_certificate(
+            n_bags, bag_size, vc_dimension=vc_dimension, confidence=confidence
+        ),
+        error,
+    )
+
+
+def smallest_sample_size(
+    bound: Callable[[int], float], error: float, *, largest: int = 2**60
+) -> int:
+    """Smallest number of bags whose falling `bound` is at most `error`, by bisection.
+
+    Examples
+    --------
+    >>> smallest_sample_size(lambda n_bags: 3 / n_bags, 0.01)
+    300
+    """
+    high = 1
+    while bound(high) > error:
+        high *= 2
+        require(high <= largest, f"No number of bags below {largest} brings the bound to {error}.")
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if bound(middle) <= error else (middle, high)
+    return high
+
+
+def log_budget(n_hypotheses: int, confidence: float) -> float:
+    """Log of the class size over delta, the price of a union bound."""
+    require_whole("n_hypotheses", n_hypotheses)
+    require_probability("confidence", confidence)
+    return math.log(n_hypotheses / (1 - confidence))

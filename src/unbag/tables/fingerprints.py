@@ -1,0 +1,51 @@
+"""Which bags a model has learned from, as short marks: `unbag evaluate` warns by them."""
+
+from __future__ import annotations
+
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbag.tables.index import BagIndex
+
+__all__ = ["marks_of", "share_seen"]
+
+Array = NDArray[Any]
+KEPT = 1000
+
+
+def marks_of(index: BagIndex, positions: Array) -> str:
+    """Marks of the bags at these positions, as text: of all, or of the thousand with least ids.
+
+    The least are those with the least hashes, so that of two tables the same bags are kept.
+    """
+    ids = _id_hashes(index)
+    kept = positions[np.argsort(ids[positions], kind="stable")[:KEPT]]
+    marks = np.stack([ids[kept], [_value_hash(index, position) for position in kept]], axis=1)
+    return marks.astype(">u4").tobytes().hex()
+
+
+def share_seen(index: BagIndex, marks: str) -> float:
+    """Share of a table's bags that are among those marked, by id, size and proportion.
+
+    Ids alone may begin again in every table: unless most bags of a known id have its size and
+    proportion too, none is taken for the same.
+    """
+    known = np.frombuffer(bytes.fromhex(marks), dtype=">u4").reshape(-1, 2).tolist()
+    ids, values = _id_hashes(index), dict(known)
+    # Of ids beyond the last one kept nothing is known.
+    near = np.flatnonzero(ids <= known[-1][0]) if len(known) >= KEPT else np.arange(len(ids))
+    met = [position for position in near.tolist() if ids[position] in values]
+    same = sum(values[ids[position]] == _value_hash(index, position) for position in met)
+    return same / len(near) if 2 * same > len(met) else 0.0
+
+
+def _id_hashes(index: BagIndex) -> Array:
+    return np.array([crc32(str(bag).encode()) for bag in index.ids.to_pylist()], dtype=np.int64)
+
+
+def _value_hash(index: BagIndex, position: int) -> int:
+    shares = " ".join(f"{share:.4f}" for share in np.atleast_1d(index.proportions[position]))
+    return crc32(f"{index.sizes[position]} {shares}".encode())

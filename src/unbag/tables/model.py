@@ -1,0 +1,257 @@
+"""`TableModel`: an encoder and a classifier, saved in one folder that nothing is executed from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from unbag.errors import TableError
+from unbag.estimators.boosting import BagBoostingClassifier
+from unbag.estimators.classifier import BagClassifier
+from unbag.estimators.ridge import BagRidgeClassifier
+from unbag.estimators.saving import ModelFolderError
+from unbag.tables.encoder import TableEncoder
+from unbag.tables.prefetch import ahead
+from unbag.tables.roles import Roles, require
+from unbag.tables.sources import Chunk, TableSource, open_table
+
+__all__ = ["TableModel", "stated_error"]
+
+Array = NDArray[Any]
+FORMAT = 1
+KINDS: dict[str, type[Any]] = {
+    kind.__name__: kind for kind in (BagRidgeClassifier, BagBoostingClassifier, BagClassifier)
+}
+FILES = ("model.json", "model.safetensors", "table.json", "fit.json")
+
+
+@dataclass(frozen=True, repr=False)
+class TableModel:
+    """What `unbag fit` makes of a table.
+
+    Attributes
+    ----------
+    classifier : BagRidgeClassifier, BagBoostingClassifier or BagClassifier
+        The model that was chosen.
+    encoder : TableEncoder
+        How it sees the columns.
+    roles : Roles
+        What the columns of the fitted table were.
+    record : dict
+        What the fit found, as plain values: the report is made from it.
+    """
+
+    classifier: Any
+    encoder: TableEncoder
+    roles: Roles
+    record: dict[str, Any]
+
+    def __repr__(self) -> str:
+        name, columns = self.record["chosen"], len(self.encoder.names)
+        return (
+            f"TableModel({name} on {columns} columns, estimated error {stated_error(self.record)})"
+        )
+
+    @property
+    def outputs(self) -> list[str]:
+        """Names of the probabilities: one for a binary task."""
+        return ["score"] if len(self.roles.targets) == 1 else list(self.roles.targets)
+
+    def scores(self, X: Array) -> Array:
+        """Probabilities of encoded rows, shape (n_rows, n_outputs)."""
+        probabilities = self.classifier.predict_proba(X)
+        return probabilities[:, 1:] if self.classifier.task_ == "binary" else probabilities
+
+    def predict_chunks(
+        self, source: TableSource, *, keep: list[str]
+    ) -> Iterator[tuple[Chunk, Array]]:
+        """Chunks of a table and their probabilities; the next ones are made meanwhile."""
+        columns = list(dict.fromkeys([*keep, *self.encoder.names]))
+        chunks = (chunk for chunk in source.chunks(columns) if chunk.batch.num_rows)
+        return ahead((chunk, self.scores(self.encoder.encode_chunk(chunk))) for chunk in chunks)
+
+    def predict_batches(
+        self, source: TableSource, *, keep: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """Columns kept, scores and predictions, chunk by chunk."""
+        for chunk, scores in self.predict_chunks(source, keep=list(keep)):
+            columns: dict[str, Any] = {name: chunk.batch.column(name) for name in keep}
+            made = self._columns(scores)
+            for name in made:
+                if name in columns:
+                    raise TableError(f"Column {name!r} cannot be kept: the output has one too.")
+            yield pa.record_batch(columns | made)
+
+    def predict(self, table: Any, *, keep: Sequence[str] | None = None) -> pa.Table:
+        """Scores and predictions of a table, beside the columns kept.
+
+        Parameters
+        ----------
+        table : path or table
+            As for `unbag.tables.open_table`.
+        keep : sequence of str, optional
+            None keeps the keys, and the bag if it is there.
+        """
+        source = open_table(table)
+        kept = self.kept(source.names) if keep is None else list(keep)
+        require(source.names, [*kept, *self.encoder.names])
+        batches = list(self.predict_batches(source, keep=kept))
+        if not batches:
+            raise TableError("The table has no rows.")
+        return pa.Table.from_batches(batches)
+
+    def kept(self, names: Sequence[str]) -> list[str]:
+        """Columns of a table that its predictions repeat unless told otherwise."""
+        return [name for name in (*self.roles.keys, self.roles.bag) if name in names]
+
+    def _columns(self, scores: Array) -> dict[str, Any]:
+        """Scores and predictions, by name."""
+        hard = (scores > 0.5).astype(np.int8)
+        if self.classifier.task_ == "binary":
+            return {"score": scores[:, 0], "prediction": hard[:, 0]}
+        columns: dict[str, Any] = {
+            f"score_{n}": s for n, s in zip(self.outputs, scores.T, strict=True)
+        }
+        if self.classifier.task_ == "multiclass":
+            best = pa.array(scores.argmax(axis=1))
+            return columns | {"prediction": pa.array(self.outputs).take(best)}
+        return columns | {f"prediction_{n}": h for n, h in zip(self.outputs, hard.T, strict=True)}
+
+    def save(
+        self, folder: str | Path, *, overwrite: bool = False, pages: Mapping[str, str] | None = None
+    ) -> Path:
+        """Write a folder, all of it or nothing.
+
+        Parameters
+        ----------
+        folder : path
+        overwrite : bool
+            Whether a model already there may be replaced.
+        pages : mapping from name to text, optional
+            Further files for readers, such as ``report.html``.
+        """
+        folder = Path(folder)
+        check_free(folder, overwrite=overwrite)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as name:
+            written = Path(name) / "model"
+            self._write(written, pages or {})
+            if folder.exists():
+                folder.rename(Path(name) / "replaced")
+            written.rename(folder)
+        return folder
+
+    def _write(self, folder: Path, pages: Mapping[str, str]) -> None:
+        self.classifier.save(folder)
+        table = {"format": FORMAT, "roles": self.roles.to_dict(), **self.encoder.to_dict()}
+        _write_json(folder / "table.json", table)
+        _write_json(folder / "fit.json", self.record)
+        hashes = {name: _hash(folder / name) for name in FILES}
+        _write_json(folder / "manifest.json", {"format": FORMAT, "sha256": hashes})
+        for name, text in pages.items():
+            (folder / name).write_text(text, encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: str | Path) -> TableModel:
+        """Read a folder written by `save`, after checking that no file was altered."""
+        folder = Path(folder)
+        _check_manifest(folder)
+        table, description = _read_json(folder / "table.json"), _read_json(folder / "model.json")
+        try:
+            kind = KINDS[description["kind"]]
+            roles = Roles.from_dict(table["roles"])
+            encoder, classifier = TableEncoder.from_dict(table), kind.load(folder)
+        except (KeyError, TypeError) as error:
+            raise ModelFolderError(
+                f"{folder} holds a model this version cannot read: {error} is not as expected. "
+                "Fit it again."
+            ) from error
+        return cls(classifier, encoder, roles, _read_json(folder / "fit.json"))
+
+
+def stated_error(record: dict[str, Any]) -> str:
+    """The estimated error of single rows and its interval, in percent.
+
+    Examples
+    --------
+    >>> error = {"value": 0.187, "low": 0.132, "high": None}
+    >>> stated_error({"evaluation": {"metrics": {"error": error}, "confidence": 0.95}})
+    '18.7 % (95 % interval 13.2 to ?)'
+    """
+    evaluation = record["evaluation"]
+    error = evaluation["metrics"]["error"]
+    ends = (error[name] for name in ("value", "low", "high"))
+    value, low, high = ("?" if end is None else f"{100 * end:.1f}" for end in ends)
+    text = f"{value} % ({100 * evaluation['confidence']:g} % interval {low} to {high})"
+    return f"{text}: {error['note']}" if error.get("note") else text
+
+
+def check_free(folder: Path, *, overwrite: bool) -> None:
+    """Refuse what cannot be written, to write over anything but a model, and that unless asked."""
+    _check_writable(folder)
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not (folder / "manifest.json").is_file():
+        raise ModelFolderError(f"{folder} exists and is no model folder; choose another name.")
+    if not overwrite:
+        raise ModelFolderError(f"{folder} holds a model already. Pass --overwrite to replace it.")
+
+
+def _check_writable(folder: Path) -> None:
+    """Try where the folder would be put together; nothing is left there."""
+    if folder.resolve() == Path.cwd():
+        raise ModelFolderError(f"{folder} is the folder you are in; name another one.")
+    place = next(path for path in folder.absolute().parents if path.exists())
+    try:
+        with tempfile.TemporaryDirectory(dir=place):
+            pass
+    except OSError as error:
+        reason = f"{place}: {error.strerror}"
+        raise ModelFolderError(f"{folder} cannot be written. {reason}.") from error
+
+
+def _check_manifest(folder: Path) -> None:
+    manifest = _read_json(folder / "manifest.json")
+    hashes = manifest.get("sha256") if isinstance(manifest, dict) else None
+    if not isinstance(hashes, dict) or manifest.get("format") != FORMAT:
+        raise ModelFolderError(
+            f"{folder / 'manifest.json'} is not of format {FORMAT}, which this version reads."
+        )
+    for name in FILES:
+        if not (folder / name).is_file():
+            raise ModelFolderError(f"{folder} holds no {name}; it is not a complete model folder.")
+        if _hash(folder / name) != hashes.get(name):
+            raise ModelFolderError(f"{folder / name} was altered since the model was written.")
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ModelFolderError(f"{path.parent} holds no {path.name}: it is no model.") from error
+    except (OSError, ValueError) as error:
+        raise ModelFolderError(f"{path} is damaged: {error}.") from error
+
+
+def _write_json(path: Path, values: Any) -> None:
+    text = json.dumps(values, indent=1, default=_plain, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is no plain value")
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,109 @@
+"""Adam with a learning rate for each trial of a stack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from unbag.training.compiled import Checked, changes
+
+__all__ = ["StackedAdam"]
+
+
+class StackedAdam:
+    """Adam on parameters whose first axis may be trials, each with its own learning rate.
+
+    `torch.optim.Adam` has one rate for a whole tensor, hence this one. The step count is a tensor,
+    so that a step can be captured in a CUDA graph.
+
+    Parameters
+    ----------
+    parameters : list of Tensor
+        Leaves that require gradients.
+    learning_rates : Tensor of shape (n_trials,)
+    stacked : bool
+        Whether the parameters have a trial axis.
+    compile : bool
+        Whether to fuse the update into few kernels.
+    betas, epsilon
+        Decay rates and the number added to the denominator, as in the paper.
+    """
+
+    def __init__(
+        self,
+        parameters: list[Tensor],
+        learning_rates: Tensor,
+        *,
+        stacked: bool,
+        compile: bool = False,
+        betas: tuple[float, float] = (0.9, 0.999),
+        epsilon: float = 1e-7,
+    ) -> None:
+        self.parameters = parameters
+        self.base_rates = learning_rates
+        self.rates = [
+            learning_rates.clone().view(-1, *[1] * (p.ndim - 1))
+            if stacked
+            else learning_rates.clone().view(())
+            for p in parameters
+        ]
+        self.betas = betas
+        self.epsilon = epsilon
+        self.first = [torch.zeros_like(p) for p in parameters]
+        self.second = [torch.zeros_like(p) for p in parameters]
+        self.compile = compile
+        self.decays = [torch.ones((), device=learning_rates.device) for _ in betas]
+
+    def scale_rates(self, factor: float) -> None:
+        """Set every rate to `factor` times its base, in place."""
+        for rate in self.rates:
+            rate.copy_((self.base_rates * factor).view(rate.shape))
+
+    def keep(self, chosen: Tensor, parameters: list[Tensor]) -> None:
+        """Go on with some trials, whose parameters these are."""
+        self.parameters = parameters
+        self.base_rates = self.base_rates[chosen]
+        self.rates = [rate[chosen] for rate in self.rates]
+        self.first = [moment[chosen] for moment in self.first]
+        self.second = [moment[chosen] for moment in self.second]
+
+    @torch.no_grad()
+    def step(self, gradients: tuple[Tensor, ...]) -> None:
+        """Move the parameters."""
+        for decay, beta in zip(self.decays, self.betas, strict=True):
+            decay.mul_(beta)
+        # lr / (1 - beta_1^t) * m / (sqrt(v / (1 - beta_2^t)) + eps), with one pass less
+        correction = (1 - self.decays[1]).sqrt()
+        size = correction / (1 - self.decays[0])
+        move = _compiled_move() if self.compile else _move
+        state = (self.parameters, self.first, self.second, self.rates)
+        move(*state, list(gradients), size, self.epsilon * correction, self.betas)
+
+
+def _move(
+    parameters: list[Tensor],
+    first: list[Tensor],
+    second: list[Tensor],
+    rates: list[Tensor],
+    gradients: list[Tensor],
+    size: Tensor,
+    epsilon: Tensor,
+    betas: tuple[float, float],
+) -> None:
+    torch._foreach_lerp_(first, gradients, 1 - betas[0])
+    torch._foreach_mul_(second, betas[1])
+    torch._foreach_addcmul_(second, gradients, gradients, 1 - betas[1])
+    denominators = torch._foreach_sqrt(second)
+    torch._foreach_add_(denominators, [epsilon] * len(denominators))
+    updates = torch._foreach_div(first, denominators)
+    torch._foreach_mul_(updates, torch._foreach_mul(rates, size))
+    torch._foreach_sub_(parameters, updates)
+
+
+@cache
+def _compiled_move() -> Callable[..., None]:
+    """One compiled function for all stacks, so that it is compiled once."""
+    return Checked("optimizer", _move, torch.compile(_move), changes)

@@ -1,0 +1,191 @@
+"""Minibatches of a stack of trials: row numbers and proportions on the device, drawn once."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unbag.bags import BagBatch, Bags, Task, cut_batches, split_bags
+from unbag.errors import BagDataError, BagDataWarning
+from unbag.training.trial import Trial
+
+__all__ = [
+    "Batch",
+    "TrialData",
+    "are_pixels",
+    "as_inputs",
+    "as_tensor",
+    "cut_stack",
+    "trial_data",
+    "warn_of_rounding",
+]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One minibatch of every trial in a stack.
+
+    Attributes
+    ----------
+    rows : Tensor of shape (n_trials, n_instances) or (1, n_instances)
+        Row numbers of the instances, bag by bag; once if all trials see the same.
+    proportions : Tensor of shape (n_trials, n_bags) or (n_trials, n_bags, n_outputs)
+    noise_variance : Tensor of shape (n_trials, n_bags), optional
+    sizes : int or Tensor of shape (n_bags,)
+    """
+
+    rows: Tensor
+    proportions: Tensor
+    noise_variance: Tensor | None
+    sizes: int | Tensor
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """What changes from step to step."""
+        given = [self.rows, self.proportions, self.noise_variance]
+        return [tensor for tensor in given if tensor is not None]
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Batches of equal bags with the same key can share one captured step."""
+        return (*(tuple(t.shape) for t in self.tensors), self.sizes)
+
+    def bags(self, trials: slice, prior: Tensor, task: Task) -> BagBatch:
+        """What the rule of these trials sees."""
+        noise = None if self.noise_variance is None else self.noise_variance[trials]
+        return BagBatch(self.proportions[trials], self.sizes, noise, prior[trials], task)
+
+
+@dataclass(frozen=True)
+class TrialData:
+    """The bags a trial trains on, its prior, and its batches as positions of bags."""
+
+    bags: Bags
+    prior: Any
+    batches: tuple[Any, ...]
+    bags_per_batch: int
+    seed: int | None
+
+    def redrawn(self, epoch: int) -> TrialData:
+        """The same bags in the batches of another epoch."""
+        batches = cut_batches(
+            self.bags.n_bags, bags_per_batch=self.bags_per_batch, seed=self.seed, epoch=epoch
+        )
+        return replace(self, batches=tuple(batches))
+
+    @property
+    def layout(self) -> tuple[Any, ...]:
+        """Trials with the same layout can be stacked: same number and sizes of bags per batch,
+        and noise or not.
+
+        Unequal bags share it with trials of the same seed only, which draw the same batches.
+        """
+        shape = (self.bags.noise_variance is None, *(len(batch) for batch in self.batches))
+        if (size := self.bags.equal_size) is not None:
+            return (size, *shape)
+        return (self.seed, *shape, *self.bags.sizes.tolist())
+
+
+def trial_data(trial: Trial, bags: Bags, *, bags_per_batch: int, shuffle: bool = True) -> TrialData:
+    """Estimate the prior, on bags of its own if the rule wants that, and draw the batches."""
+    prior = bags.prior
+    if trial.rule.prior_share:
+        bags, apart = split_bags(bags, share=trial.rule.prior_share, seed=trial.seed)
+        prior = apart.prior
+    per_batch = min(bags_per_batch, bags.n_bags)
+    if per_batch < trial.rule.min_bags:
+        raise BagDataError(
+            f"bags_per_batch must be at least {trial.rule.min_bags} for rule "
+            f"{trial.rule.name!r}, got {per_batch}."
+        )
+    seed = trial.seed if shuffle else None
+    batches = cut_batches(bags.n_bags, bags_per_batch=per_batch, seed=seed)
+    return TrialData(bags, prior, tuple(batches), per_batch, seed)
+
+
+def cut_stack(data: Sequence[TrialData], device: torch.device) -> list[Batch]:
+    """Put the batches of trials with one layout on the device."""
+    return [_cut_batch(data, number, device) for number in range(len(data[0].batches))]
+
+
+def _cut_batch(data: Sequence[TrialData], number: int, device: torch.device) -> Batch:
+    chosen = [(d.bags, d.batches[number]) for d in data]
+    rows = np.stack([bags.rows_of(batch) for bags, batch in chosen])
+    if (rows == rows[0]).all():
+        rows = rows[:1]
+    proportions = np.stack([bags.proportions[batch] for bags, batch in chosen])
+    noise = None
+    if chosen[0][0].noise_variance is not None:
+        stacked = np.stack([bags.noise_variance[batch] for bags, batch in chosen])  # type: ignore[index]
+        noise = torch.tensor(stacked, dtype=torch.float32, device=device)
+    sizes = chosen[0][0].sizes[chosen[0][1]]
+    equal = bool((sizes == sizes[0]).all())
+    return Batch(
+        torch.tensor(rows, device=device),
+        torch.tensor(proportions, dtype=torch.float32, device=device),
+        noise,
+        int(sizes[0]) if equal else torch.tensor(sizes, device=device),
+    )
+
+
+def as_tensor(X: Any, device: torch.device) -> Tensor:
+    """Instances on the device: pixels stay bytes, everything else becomes single precision."""
+    tensor = X if isinstance(X, Tensor) else torch.from_numpy(_native(X))
+    return tensor.to(device=device, dtype=torch.uint8 if are_pixels(tensor) else torch.float32)
+
+
+def warn_of_rounding(X: Any) -> None:
+    """Warn of features that vary by less than ten of the steps of single precision around them.
+
+    Examples
+    --------
+    >>> warn_of_rounding(np.array([[0.0, 1e5], [1.0, 1e5 + 1]]))
+    """
+    if isinstance(X, Tensor) or np.can_cast((X := np.asarray(X)).dtype, np.float32):
+        return
+    X = X.reshape(len(X), -1).astype(float, copy=False)
+    low, high, deviation = X.min(axis=0), X.max(axis=0), X.std(axis=0)
+    largest = np.maximum(np.abs(low), np.abs(high))
+    steps = np.spacing(largest.astype(np.float32))
+    coarse = np.flatnonzero((low < high) & (deviation < 10 * steps))
+    if len(coarse):
+        first = coarse[0]
+        warnings.warn(
+            f"X: feature {first} is as large as {largest[first]:.3g} and varies by "
+            f"{deviation[first]:.3g} only, and nets compute in single precision, which has steps "
+            f"of {steps[first]:.3g} there ({len(coarse)} such features). Subtract its mean first: "
+            "put a StandardScaler in front.",
+            BagDataWarning,
+            stacklevel=3,
+        )
+
+
+def are_pixels(X: Any) -> bool:
+    """Whether instances are images of bytes; bytes in a table are numbers like any others.
+
+    Examples
+    --------
+    >>> are_pixels(torch.zeros(5, 28, 28, dtype=torch.uint8)), are_pixels(np.zeros((5, 3), "uint8"))
+    (True, False)
+    """
+    return X.ndim > 2 and str(X.dtype).endswith("uint8")
+
+
+def _native(X: Any) -> Any:
+    X = np.asarray(X)
+    if X.dtype == bool or (X.dtype.kind in "iu" and X.dtype != np.uint8):
+        X = X.astype(np.float32)
+    if not X.flags.writeable or not X.dtype.isnative or min(X.strides, default=0) < 0:
+        X = X.astype(np.float32 if X.dtype != np.uint8 else np.uint8)
+    return X
+
+
+def as_inputs(x: Tensor) -> Tensor:
+    """What a model sees of tensors by `as_tensor`: bytes are pixels and come divided by 255."""
+    return x.float().div_(255) if x.dtype == torch.uint8 else x

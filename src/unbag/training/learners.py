@@ -1,0 +1,173 @@
+"""Models that learn side by side: stacked with `torch.func`, or one at a time."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state, vmap
+
+from unbag.models import KEY_SUFFIX, advance_key
+from unbag.training.compiled import Checked, values_and_gradients
+
+__all__ = ["Learner", "SingleLearner", "StackedLearner", "why_not_stackable"]
+
+# These draw from a global generator or change their buffers in place, which a stack cannot follow,
+# nor a comparison of two calls.
+_UNSTACKABLE = (
+    nn.modules.dropout._DropoutNd,
+    nn.modules.batchnorm._BatchNorm,
+    nn.RNNBase,
+)
+
+
+class Learner(Protocol):
+    """One or more models whose logits carry a trial axis."""
+
+    parameters: list[Tensor]
+
+    @property
+    def n_models(self) -> int:
+        """How many models there are."""
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """All that training changes, by name: parameters and buffers."""
+
+    def logits(self, x: Tensor, *, shared: bool = False) -> Tensor:
+        """Logits of shape (n_models, n_instances, n_outputs)."""
+
+    def train(self, mode: bool) -> None:
+        """Switch dropout and the like on or off."""
+
+    def advance(self) -> None:
+        """Move every dropout mask to the next step."""
+
+    def keep(self, chosen: Tensor) -> None:
+        """Drop all models but these."""
+
+    def export(self, state: dict[str, Tensor], index: int) -> nn.Module:
+        """Model number `index` in this state, on the CPU."""
+
+
+class SingleLearner:
+    """One model, called directly or compiled."""
+
+    n_models = 1
+
+    def __init__(self, model: nn.Module, *, compile: bool = False) -> None:
+        self.model = model
+        self.parameters: list[Tensor] = [p for p in model.parameters() if p.requires_grad]
+        self.forward: Callable[[Tensor], Tensor] = self._compiled() if compile else model
+        self.keys = [b for n, b in model.named_buffers() if n.endswith(KEY_SUFFIX)]
+
+    def _compiled(self) -> Callable[[Tensor], Tensor]:
+        """Code for one size of batch at a time, whatever else was compiled before."""
+        compiled: Callable[[Tensor], Tensor] = torch.compile(self.model, dynamic=False)
+        if any(isinstance(module, _UNSTACKABLE) for module in self.model.modules()):
+            return compiled  # to call it twice would change what it holds or draws
+        return Checked("net", self.model, compiled, values_and_gradients(self.parameters))
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """Trainable parameters and all buffers."""
+        named = {n: p.detach() for n, p in self.model.named_parameters() if p.requires_grad}
+        return named | dict(self.model.named_buffers())
+
+    def logits(self, x: Tensor, *, shared: bool = False) -> Tensor:
+        """Logits of the one model, with a trial axis of one."""
+        return self.forward(x if shared else x[0]).unsqueeze(0)
+
+    def train(self, mode: bool) -> None:
+        """Switch the model's mode."""
+        self.model.train(mode)
+
+    def advance(self) -> None:
+        """Advance the keys in place."""
+        for key in self.keys:
+            advance_key(key)
+
+    def keep(self, chosen: Tensor) -> None:
+        """There is one model, and it stays."""
+
+    def export(self, state: dict[str, Tensor], index: int) -> nn.Module:
+        """Copy of the model in this state."""
+        return _copy_in_state(self.model, state)
+
+
+class StackedLearner:
+    """Several models of one architecture, evaluated in one vectorised call."""
+
+    def __init__(self, models: list[nn.Module]) -> None:
+        self.n_models = len(models)
+        self.template = models[0]
+        stacked, self.buffers = stack_module_state(models)
+        trainable = {name for name, p in models[0].named_parameters() if p.requires_grad}
+        self.named = {n: p.detach().requires_grad_() for n, p in stacked.items() if n in trainable}
+        self.buffers |= {n: p.detach() for n, p in stacked.items() if n not in trainable}
+        self._list()
+
+    def _list(self) -> None:
+        self.parameters = list(self.named.values())
+        self.keys = [b for n, b in self.buffers.items() if n.endswith(KEY_SUFFIX)]
+
+    @property
+    def state(self) -> dict[str, Tensor]:
+        """Parameters and buffers, stacked; frozen parameters are among the buffers."""
+        return {n: p.detach() for n, p in self.named.items()} | self.buffers
+
+    def keep(self, chosen: Tensor) -> None:
+        """Drop all models but these."""
+        self.n_models = len(chosen)
+        self.named = {n: p.detach()[chosen].requires_grad_() for n, p in self.named.items()}
+        self.buffers = {n: b[chosen] for n, b in self.buffers.items()}
+        self._list()
+
+    def _one(self, named: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor) -> Tensor:
+        return functional_call(self.template, (named, buffers), (x,))
+
+    def logits(self, x: Tensor, *, shared: bool = False) -> Tensor:
+        """Logits of all models, on inputs of their own or on shared ones."""
+        call = vmap(self._one, in_dims=(0, 0, None if shared else 0))
+        return call(self.named, self.buffers, x)
+
+    def train(self, mode: bool) -> None:
+        """Switch the mode of all models."""
+        self.template.train(mode)
+
+    def advance(self) -> None:
+        """Advance the keys of all models in place."""
+        for key in self.keys:
+            advance_key(key)
+
+    def export(self, state: dict[str, Tensor], index: int) -> nn.Module:
+        """Copy of one model in its slice of this state."""
+        own = {name: values[index] for name, values in state.items()}
+        return _copy_in_state(self.template, own)
+
+
+@torch.no_grad()
+def _copy_in_state(model: nn.Module, state: dict[str, Tensor]) -> nn.Module:
+    model = copy.deepcopy(model).cpu().eval()
+    # By name, because a state dict repeats tied weights and leaves some buffers out.
+    own = dict(model.named_parameters()) | dict(model.named_buffers())
+    for name, value in state.items():
+        own[name].copy_(value)
+    return model
+
+
+def why_not_stackable(models: list[nn.Module], x: Tensor) -> str | None:
+    """Reason the models must be trained in turn, or None; tried on one batch `x` of instances."""
+    for module in models[0].modules():
+        if isinstance(module, _UNSTACKABLE):
+            return f"it holds {type(module).__name__}, which keeps random or running state"
+    try:
+        learner = StackedLearner([copy.deepcopy(model) for model in models[:2]])
+        learner.train(True)
+        learner.logits(torch.stack([x[:2]] * learner.n_models))
+    except Exception as error:  # whatever a user's module raises under vmap
+        return f"torch.func.vmap cannot run it ({type(error).__name__}: {error})"
+    return None

@@ -1,0 +1,172 @@
+"""What is measured after each epoch, on instances that are not trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Literal, TypeVar, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from unbag.arguments import check_choice
+from unbag.bags import BagBatch, Bags, Task
+from unbag.bags.tasks import risk_scale
+from unbag.errors import BagDataError
+from unbag.rules.debiased_square import pairwise_risk
+from unbag.training.batches import as_inputs, as_tensor
+from unbag.training.learners import Learner
+
+__all__ = [
+    "Criterion",
+    "Monitor",
+    "check_names",
+    "held_out_risk",
+    "labelled_error",
+    "measure_all",
+    "on_device",
+]
+
+Criterion = Literal["zero_one", "square"]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Monitor:
+    """A number for each trial, computed from logits on fixed instances.
+
+    Attributes
+    ----------
+    name : str
+        Its key in the history.
+    X : array or tensor of shape (n, ...)
+        Instances.
+    measure : function
+        Takes logits of shape (n_trials, n, n_outputs), returns (n_trials,).
+    chunk : int
+        Instances evaluated at a time.
+    """
+
+    name: str
+    X: Any
+    measure: Callable[[Tensor], Tensor]
+    chunk: int = 5000
+
+    def logits(self, learner: Learner) -> Tensor:
+        """Logits of every trial on the instances: (n_trials, n, n_outputs)."""
+        parts = [
+            learner.logits(as_inputs(self.X[start : start + self.chunk]), shared=True)
+            for start in range(0, len(self.X), self.chunk)
+        ]
+        return torch.cat(parts, dim=1).float()
+
+
+def on_device(monitors: Sequence[Monitor], device: torch.device) -> list[Monitor]:
+    """Move the instances to a device; monitors that share one `X` still share it there."""
+    different = {id(monitor.X): monitor.X for monitor in monitors}
+    moved = {key: as_tensor(X, device) for key, X in different.items()}
+    return [replace(monitor, X=moved[id(monitor.X)]) for monitor in monitors]
+
+
+@torch.no_grad()
+def measure_all(monitors: Sequence[Monitor], learner: Learner) -> dict[str, Tensor]:
+    """Value of every monitor; those that share one `X` share the logits."""
+    logits: dict[int, Tensor] = {}
+    values = {}
+    for monitor in monitors:
+        if id(monitor.X) not in logits:
+            logits[id(monitor.X)] = monitor.logits(learner)
+        values[monitor.name] = monitor.measure(logits[id(monitor.X)])
+    return values
+
+
+def held_out_risk(
+    bags: Bags, *, criterion: Criterion = "square", name: str = "held_out_risk"
+) -> Monitor:
+    r"""Estimate the instance risk on held-out bags, without a label.
+
+    .. math:: \hat R = \bar r^2 + (1 - 1/N) S^2
+
+    with residuals of hard predictions ("zero_one") or of scores ("square"); with several labels an
+    instance, the average over labels.
+
+    Notes
+    -----
+    Unbiased for the 0-1 error or the square loss when instances are i.i.d.
+    """
+    check_choice("criterion", criterion, get_args(Criterion))
+    if bags.n_bags < 2:
+        raise BagDataError(f"held_out_risk needs at least 2 bags, got {bags.n_bags}.")
+    X = bags.X[torch.as_tensor(bags.rows) if isinstance(bags.X, Tensor) else bags.rows]
+    size = bags.equal_size
+    sizes: int | Tensor = torch.tensor(bags.sizes) if size is None else size
+    noise = None if bags.noise_variance is None else torch.tensor(bags.noise_variance)
+    batch = BagBatch(torch.tensor(bags.proportions).float(), sizes, noise, task=bags.task)
+    scale = risk_scale(bags.task, bags.n_outputs, hard=criterion == "zero_one")
+    batch_on = _OnceADevice(lambda device: _move(batch, device))
+
+    def measure(logits: Tensor) -> Tensor:
+        here = batch_on(logits.device)
+        scores = _scores(logits, bags.task, criterion)
+        return scale * pairwise_risk(here.mean(scores) - here.targets, here)
+
+    return Monitor(name, X, measure)
+
+
+def labelled_error(X: Any, y: Any, *, name: str = "test_error") -> Monitor:
+    """Share of wrong hard predictions on labelled instances, for experiments that have labels."""
+    given = np.asarray(y)
+    if given.shape not in [(len(X),), (len(X), 1)]:
+        raise ValueError(
+            f"y must have one label an instance, {len(X)} in all, got an array of shape "
+            f"{given.shape}. With several classes, pass the number of each instance's class."
+        )
+    labels = torch.as_tensor(given.reshape(-1))
+    labels_on = _OnceADevice(lambda device: labels.to(device))
+
+    def measure(logits: Tensor) -> Tensor:
+        wanted = labels_on(logits.device)
+        binary = logits.shape[-1] == 1
+        predicted = logits.squeeze(-1) > 0 if binary else logits.argmax(dim=-1)
+        return (predicted != wanted).float().mean(dim=-1)
+
+    return Monitor(name, X, measure)
+
+
+class _OnceADevice(Generic[T]):
+    """What was moved to a device stays there: a copy in every epoch would make a GPU wait."""
+
+    def __init__(self, move: Callable[[torch.device], T]) -> None:
+        self.move = move
+        self.moved: dict[torch.device, T] = {}
+
+    def __call__(self, device: torch.device) -> T:
+        if device not in self.moved:
+            self.moved[device] = self.move(device)
+        return self.moved[device]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"move": self.move, "moved": {}}  # another machine may have no such device
+
+
+def _move(batch: BagBatch, device: torch.device) -> BagBatch:
+    sizes = batch.sizes if isinstance(batch.sizes, int) else batch.sizes.to(device)
+    noise = None if batch.noise_variance is None else batch.noise_variance.to(device)
+    return BagBatch(batch.proportions.to(device), sizes, noise, None, batch.task)
+
+
+def _scores(logits: Tensor, task: Task, criterion: Criterion) -> Tensor:
+    if criterion == "square":
+        return logits.softmax(dim=-1) if task == "multiclass" else logits.sigmoid()
+    if task == "multiclass":
+        best = logits.argmax(dim=-1, keepdim=True)
+        return torch.zeros_like(logits).scatter(-1, best, 1.0)
+    return (logits > 0).to(logits.dtype)
+
+
+def check_names(monitors: Sequence[Monitor]) -> None:
+    """Refuse two monitors with one name."""
+    names = [monitor.name for monitor in monitors]
+    if len(set(names)) < len(names) or "loss" in names:
+        raise ValueError(f"monitors must have distinct names other than 'loss', got {names}.")

@@ -1,0 +1,123 @@
+"""What a stack remembers: the history, and each trial's best state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from unbag.training.learners import Learner
+from unbag.training.trial import Stopped, Trial, TrialResult
+
+__all__ = ["Record"]
+
+
+class Record:
+    """History of a stack; with a criterion, also the best epoch and state of each trial.
+
+    A trial whose patience has run out is frozen: its history ends and its best state stays, though
+    the stack trains on. So it gives what it gives alone.
+
+    Parameters
+    ----------
+    learner : Learner
+    criterion : str or None
+        Monitor to minimise; None keeps the last epoch.
+    patience : int or None
+        Epochs a trial may go without improving.
+    """
+
+    def __init__(self, learner: Learner, criterion: str | None, patience: int | None) -> None:
+        if patience is not None and criterion is None:
+            raise ValueError(
+                "patience needs a criterion: set it to the name of a monitor, such as "
+                "'held_out_risk', or set patience=None."
+            )
+        self.learner, self.criterion, self.patience = learner, criterion, patience
+        self.epochs: list[dict[str, Tensor]] = []
+        self.interrupted = False
+        device = learner.parameters[0].device
+        self.best = torch.full((learner.n_models,), torch.inf, device=device)
+        self.best_epoch = torch.zeros(learner.n_models, dtype=torch.long, device=device)
+        self.last_epoch = torch.full_like(self.best_epoch, -1)
+        self.running = torch.ones(learner.n_models, dtype=torch.bool, device=device)
+        self.kept = {name: tensor.clone() for name, tensor in learner.state.items()}
+
+    def add(self, values: dict[str, Tensor]) -> None:
+        """Record one epoch."""
+        if self.criterion is not None and self.criterion not in values:
+            raise ValueError(
+                f"criterion must name a monitor, one of {sorted(values)}, got {self.criterion!r}."
+            )
+        self.epochs.append({name: value.detach().clone() for name, value in values.items()})
+        self.last_epoch[self.running] = len(self.epochs) - 1
+        if self.criterion is not None:
+            self._keep_best(values[self.criterion])
+
+    def _keep_best(self, values: Tensor) -> None:
+        epoch = len(self.epochs) - 1
+        better = self.running & (values < self.best)
+        self.best = torch.where(better, values, self.best)
+        if epoch == 0:
+            better = torch.ones_like(better)  # a first value that is NaN must not leave no state
+        self.best_epoch[better] = epoch
+        for name, current in self.learner.state.items():
+            if self.learner.n_models > 1:
+                self.kept[name][better] = current[better]
+            elif better.item():
+                self.kept[name] = current.clone()
+        if self.patience is not None:
+            self.running &= epoch - self.best_epoch < self.patience
+
+    def keep(self, chosen: Tensor) -> None:
+        """Forget all trials but these."""
+        self.epochs = [{name: v[chosen] for name, v in epoch.items()} for epoch in self.epochs]
+        self.best, self.best_epoch = self.best[chosen], self.best_epoch[chosen]
+        self.last_epoch, self.running = self.last_epoch[chosen], self.running[chosen]
+        self.kept = {name: kept[chosen] for name, kept in self.kept.items()}
+
+    @property
+    def finished(self) -> bool:
+        """Whether every trial has run out of patience."""
+        return self.patience is not None and not bool(self.running.any())
+
+    def summary(self) -> str:
+        """A few words for the progress bar."""
+        name = self.criterion or "loss"
+        return f"{name.replace('_', ' ')} {float(self.epochs[-1][name].min()):.4f}"
+
+    def results(self, trials: Sequence[Trial], input_shape: tuple[int, ...]) -> list[TrialResult]:
+        """One result a trial."""
+        last = self.criterion is None or not self.epochs
+        state = self.learner.state if last else self.kept
+        return [self._result(t, i, state, input_shape) for i, t in enumerate(trials)]
+
+    def _result(
+        self, trial: Trial, index: int, state: dict[str, Tensor], input_shape: tuple[int, ...]
+    ) -> TrialResult:
+        n_epochs = int(self.last_epoch[index]) + 1
+        names = self.epochs[0] if self.epochs else {"loss": None}
+        history = {
+            name: torch.stack([epoch[name][index] for epoch in self.epochs[:n_epochs]])
+            .cpu()
+            .numpy()
+            if n_epochs
+            else torch.empty(0).numpy()
+            for name in names
+        }
+        best = n_epochs - 1 if self.criterion is None else int(self.best_epoch[index])
+        return TrialResult(
+            trial,
+            self.learner.export(state, index),
+            history,
+            best,
+            self._stopped(index),
+            self.learner.n_models > 1,
+            input_shape,
+        )
+
+    def _stopped(self, index: int) -> Stopped:
+        if not bool(self.running[index]):
+            return "patience"
+        return "interrupted" if self.interrupted else "max_epochs"

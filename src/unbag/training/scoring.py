@@ -1,0 +1,43 @@
+"""Scores of a trained net."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unbag.bags import Task
+from unbag.training.batches import as_inputs, as_tensor
+from unbag.training.trial import TrialResult
+
+__all__ = ["logits_of", "scores_of"]
+
+
+def scores_of(result: TrialResult, X: Any, *, task: Task = "binary") -> NDArray[np.float64]:
+    """Probabilities of shape (n,) for a binary task, (n, n_outputs) otherwise."""
+    logits = _logits(result, X)
+    if task == "multiclass":
+        return logits.softmax(dim=-1).numpy()
+    return _by_task(logits.sigmoid(), task)
+
+
+def logits_of(result: TrialResult, X: Any, *, task: Task = "binary") -> NDArray[np.float64]:
+    """What the net says before it is turned into probabilities; shapes as in `scores_of`."""
+    return _by_task(_logits(result, X), task)
+
+
+@torch.no_grad()
+def _logits(result: TrialResult, X: Any, chunk: int = 5000) -> Tensor:
+    # Double precision: a prediction then does not depend on what is beside it.
+    net = copy.deepcopy(result.model).double().eval()
+    tensor = as_tensor(X, torch.device("cpu"))
+    starts = range(0, len(tensor), chunk)
+    return torch.cat([net(as_inputs(tensor[at : at + chunk]).double()) for at in starts])
+
+
+def _by_task(outputs: Tensor, task: Task) -> NDArray[np.float64]:
+    return (outputs.squeeze(-1) if task == "binary" else outputs).numpy()

@@ -1,0 +1,162 @@
+"""Trials that are trained together, and everything their epochs need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from unbag.bags import Bags
+from unbag.models import ModelBuilder, Moments, Standardize, join_moments, moments_of
+from unbag.randomness import derive_seed
+from unbag.training.adam import StackedAdam
+from unbag.training.batches import Batch, TrialData, as_inputs, cut_stack
+from unbag.training.learners import Learner, SingleLearner, StackedLearner
+from unbag.training.monitor import Monitor, measure_all
+from unbag.training.record import Record
+from unbag.training.settings import Settings
+from unbag.training.step import GraphedStep, Step, autocast
+from unbag.training.trial import Trial, TrialResult
+
+__all__ = ["Stack", "instance_moments", "seeded_model"]
+
+
+class Stack:
+    """Trials of one layout: their models, optimizer, batches and record."""
+
+    def __init__(
+        self,
+        trials: Sequence[Trial],
+        data: Sequence[TrialData],
+        X: Tensor,
+        build: ModelBuilder,
+        settings: Settings,
+    ) -> None:
+        self.trials, self.data, self.settings, self.device = trials, data, settings, X.device
+        self.input_shape = tuple(X.shape[1:])
+        models = [self._model(build, t, d.bags, X) for t, d in zip(trials, data, strict=True)]
+        self.batches = self._cut(data)
+        self.learner = self._learner(models)
+        rates = torch.tensor([t.learning_rate for t in trials], device=X.device)
+        self.optimizer = StackedAdam(
+            self.learner.parameters, rates, stacked=len(trials) > 1, compile=settings.compile
+        )
+        prior = torch.tensor(
+            np.array([d.prior for d in data]), dtype=torch.float32, device=X.device
+        )
+        self.step = self._step(X, prior)
+        self.stream = torch.cuda.Stream() if X.device.type == "cuda" else None
+        self.record = Record(self.learner, settings.criterion, settings.patience)
+
+    def _model(self, build: ModelBuilder, trial: Trial, bags: Bags, X: Tensor) -> nn.Module:
+        return seeded_model(build, trial, bags, X)
+
+    def _cut(self, data: Sequence[TrialData]) -> list[Batch]:
+        return cut_stack(data, self.device)
+
+    def _step(self, X: Tensor, prior: Tensor) -> Step | GraphedStep:
+        step = Step(self.learner, self.optimizer, self.trials, X, prior, **self._step_options())
+        return GraphedStep(step) if X.device.type == "cuda" else step
+
+    def _step_options(self) -> dict[str, Any]:
+        alone = len(self.trials) == 1  # stacks come in many shapes, each to be compiled anew
+        return {
+            "task": self.data[0].bags.task,
+            "precision": self.settings.precision,
+            "compile": self.settings.compile and alone,
+        }
+
+    def _measure(self, monitors: Sequence[Monitor]) -> dict[str, Tensor]:
+        with autocast(self.device, self.settings.precision):
+            return measure_all(monitors, self.learner)
+
+    def _learner(self, models: list[nn.Module]) -> Learner:
+        if len(models) > 1:
+            return StackedLearner(models)
+        of_one_size = all(isinstance(batch.sizes, int) for batch in self.batches)
+        return SingleLearner(models[0], compile=self.settings.compile and of_one_size)
+
+    def on_stream(self) -> AbstractContextManager[Any]:
+        """Where this stack's work goes: on a GPU, a stream of its own."""
+        return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)
+
+    def begin(self, epoch: int) -> None:
+        """Set the learning rate, draw batches if asked to, and start adding up the loss."""
+        if self.stream is not None:
+            self.stream.wait_stream(torch.cuda.default_stream(self.device))  # set up there
+        self.optimizer.scale_rates(self.settings.rate_factor(epoch))
+        if self.settings.redraw and epoch > 0:
+            self.batches = self._cut([d.redrawn(epoch) for d in self.data])
+        self.learner.train(True)
+        self.step.loss_sum.zero_()
+
+    def end(self, monitors: Sequence[Monitor]) -> None:
+        """Measure and record the epoch."""
+        self.learner.train(False)
+        values = {"loss": self.step.loss_sum / len(self.batches)}
+        self.record.add(values | self._measure(monitors))
+
+    def keep(self, chosen: list[int]) -> None:
+        """Go on with some trials, by increasing position; they train as among the others."""
+        self._wait()
+        index = torch.tensor(chosen, device=self.device)
+        self.trials = [self.trials[i] for i in chosen]
+        self.data = [self.data[i] for i in chosen]
+        self.learner.keep(index)
+        self.optimizer.keep(index, self.learner.parameters)
+        self.record.keep(index)
+        self.batches = self._cut(self.data)
+        before = self.step.step if isinstance(self.step, GraphedStep) else self.step
+        self.step = self._step(before.X, before.prior[index])
+        after = self.step.step if isinstance(self.step, GraphedStep) else self.step
+        after.take_over(before, index)
+
+    @property
+    def finished(self) -> bool:
+        """Whether every trial has run out of patience."""
+        if self.settings.patience is not None:
+            self._wait()
+        return self.record.finished
+
+    def summary(self) -> str:
+        """A few words for the progress bar."""
+        self._wait()
+        return self.record.summary()
+
+    def results(self) -> list[TrialResult]:
+        """One result a trial, as it is now."""
+        self._wait()
+        return self.record.results(self.trials, self.input_shape)
+
+    def _wait(self) -> None:
+        """Let the stack's stream come to its end, for what is then read on another one."""
+        if self.stream is not None:
+            self.stream.synchronize()
+
+
+def seeded_model(
+    build: ModelBuilder, trial: Trial, bags: Bags, X: Tensor, *, moments: Moments | None = None
+) -> nn.Module:
+    """Build a model whose initial weights follow from the trial's seed alone.
+
+    A layer that standardises takes `moments`, by default those of the bags' instances.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive_seed(trial.seed, "weights"))
+        model = build(tuple(X.shape[1:]), bags.n_outputs)
+    for module in model.modules():
+        if isinstance(module, Standardize):
+            module.set(moments or instance_moments(X, bags.rows))
+    return model.to(X.device)
+
+
+def instance_moments(X: Tensor, rows: Any, *, chunk: int = 10_000) -> Moments:
+    """Moments of these rows, some at a time, so that no second copy of them exists."""
+    return join_moments(
+        moments_of(as_inputs(X[torch.as_tensor(rows[start : start + chunk], device=X.device)]))
+        for start in range(0, len(rows), chunk)
+    )
