@@ -1,19 +1,29 @@
 # Two commands on a fresh machine: `make demo` and `make test`.
 PYTHON ?= python3
 VENV ?= .venv
+CONSTRAINTS ?= constraints-ci.txt
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# One torch thread a worker: two workers with two threads each take twice as long.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical
 
-.PHONY: demo test test-slow lint types check docs clean
+.PHONY: demo test test-slow paper house lint types check check-oldest docs clean
 
 demo: $(READY)
 	$(BIN)/unbag demo
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 test-slow: $(READY)
-	$(BIN)/python -m pytest -m slow
+	$(PYTEST) -m slow
+
+paper: $(READY)
+	$(BIN)/unbag-paper render
+	$(BIN)/unbag-paper theory --quick --out build/theory
+
+house: $(READY)
+	$(BIN)/python tools/house.py --check
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -24,13 +34,17 @@ types: $(READY)
 
 check: lint types test
 
+# The lowest versions that pyproject.toml allows.
+check-oldest:
+	$(MAKE) test VENV=.venv-oldest CONSTRAINTS=constraints-oldest.txt
+
 docs: $(READY)
 	$(BIN)/python -m mkdocs build --strict
 
-$(READY): pyproject.toml paper/pyproject.toml constraints-ci.txt
+$(READY): pyproject.toml paper/pyproject.toml $(CONSTRAINTS)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints-ci.txt -e ".[dev]" -e ./paper
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e ".[dev]" -e ./paper
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-oldest build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
