@@ -61,7 +61,7 @@ class Table:
         return frame.drop(columns=gone).assign(**{LABEL: label})
 
     def load(self, folder: Path) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
-        """Features, labels and the natural bag of every row, from the Parquet file of `fetch.py`."""
+        """Features, labels and the natural bag of every row, as `fetch.py` stored them."""
         frame = pd.read_parquet(folder / f"{self.name}.parquet")
         features = frame.drop(columns=[LABEL, *frame.columns.intersection(list(self.drop))])
         return features, frame[LABEL].to_numpy().astype(int), natural_bags(frame, self.groups)
@@ -87,19 +87,19 @@ def _group_key(frame: pd.DataFrame, group: str) -> pd.Series:
     return column.rename(group)
 
 
-KDD_COLUMNS = tuple(
+KDD_COLUMNS = (
     "age class_of_worker industry_code occupation_code education wage_per_hour enrolled "
     "marital_status industry occupation race hispanic_origin sex union_member unemployment_reason "
     "employment_status capital_gains capital_losses dividends tax_filer previous_region "
     "previous_state household_detail household_summary instance_weight migration_msa "
     "migration_region migration_within_region same_house_last_year previous_sunbelt "
     "n_persons_employer family_under_18 birth_father birth_mother birth_self citizenship "
-    "own_business veteran_questionnaire veteran_benefits weeks_worked year income".split()
+    "own_business veteran_questionnaire veteran_benefits weeks_worked year income"
 )
-MAGIC_COLUMNS = tuple("length width size conc conc1 asym m3long m3trans alpha dist class".split())
-LETTER_COLUMNS = tuple(
+MAGIC_COLUMNS = "length width size conc conc1 asym m3long m3trans alpha dist class"
+LETTER_COLUMNS = (
     "x_box y_box width height on_pixels x_bar y_bar x2_bar y2_bar xy_bar x2y_bar xy2_bar "
-    "x_edge x_edge_y y_edge y_edge_x letter".split()
+    "x_edge x_edge_y y_edge y_edge_x letter"
 )
 
 _EVERY_TABLE = (

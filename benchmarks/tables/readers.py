@@ -11,8 +11,8 @@ import pandas as pd
 Reader = Callable[[Sequence[Path]], pd.DataFrame]
 
 
-def comma_separated(columns: Sequence[str] = (), *, folded: Sequence[str] = ()) -> Reader:
-    """Read a CSV file; `columns` names them where the file does not.
+def comma_separated(columns: str = "", *, folded: Sequence[str] = ()) -> Reader:
+    """Read a CSV file; `columns` names them, apart by blanks, where it does not.
 
     `folded` are prefixes of 0/1 columns, such as ``sex_Male`` and ``sex_Female``, that become one
     column of strings again.
@@ -20,10 +20,8 @@ def comma_separated(columns: Sequence[str] = (), *, folded: Sequence[str] = ()) 
     return partial(_comma_separated, columns=columns, folded=folded)
 
 
-def _comma_separated(
-    paths: Sequence[Path], *, columns: Sequence[str], folded: Sequence[str]
-) -> pd.DataFrame:
-    names = list(columns) or None
+def _comma_separated(paths: Sequence[Path], *, columns: str, folded: Sequence[str]) -> pd.DataFrame:
+    names = columns.split() or None
     header = None if names else "infer"
     frame = pd.read_csv(
         paths[0], names=names, header=header, skipinitialspace=True, na_values="?", low_memory=False

@@ -1,0 +1,126 @@
+"""Compare methods cell by cell: ranks, differences with their spread, and counts of losses.
+
+A cell is a (table, bags) pair. With three draws or more, the standard error of a difference is
+that of the mean of the paired differences of the draws. With fewer, it is that of the test rows, as
+if the two methods had been scored on separate ones, which is too large rather than too small.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from methods import METHODS
+
+MIN_DRAWS = 3
+CELL = ["table", "bags"]
+BETTER_SIGN = {"auc": 1, "brier": -1, "error": -1, "log_loss": -1}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Rows of the suite, without failures, and one metric."""
+
+    rows: pd.DataFrame
+    metric: str
+
+    @cached_property
+    def values(self) -> pd.DataFrame:
+        """Goodness, the larger the better, by (table, bags, draw) and method."""
+        found = self.rows.pivot(index=[*CELL, "draw"], columns="method", values=self.metric)
+        return BETTER_SIGN[self.metric] * found
+
+    @cached_property
+    def means(self) -> pd.DataFrame:
+        """Mean goodness by (table, bags) and method."""
+        return self.values.groupby(CELL).mean()
+
+    @cached_property
+    def contest(self) -> pd.DataFrame:
+        """Means of the methods that do not see labels."""
+        return self.means[[name for name in self.means if METHODS[name].kind != "ceiling"]]
+
+    @cached_property
+    def first(self) -> pd.Series:
+        """The best method of every cell."""
+        return self.contest.idxmax(axis=1)
+
+    @cached_property
+    def test_variance(self) -> pd.DataFrame:
+        """Variance of a metric by its test rows, by (table, bags) and method."""
+        rows = self.rows.assign(variance=metric_variance(self.rows, self.metric))
+        return rows.pivot_table(index=CELL, columns="method", values="variance")
+
+    def difference(self, cell: tuple[str, str], one: str, other: str) -> tuple[float, float]:
+        """How much better one method is than another in a cell, and its standard error."""
+        pairs = (self.values.loc[cell, one] - self.values.loc[cell, other]).dropna()
+        if one == other:
+            return 0.0, 0.0
+        if len(pairs) >= MIN_DRAWS:
+            return pairs.mean(), pairs.std(ddof=1) / np.sqrt(len(pairs))
+        variances = self.test_variance.loc[cell, [one, other]].sum()
+        return pairs.mean(), np.sqrt(variances / max(len(pairs), 1))
+
+    def cells(self, method: str) -> list[tuple[str, str]]:
+        """Cells in which the method ran."""
+        return list(self.means.index[self.means[method].notna()])
+
+    def losses(self, method: str, *, kind: str) -> list[tuple[tuple[str, str], str]]:
+        """Cells, and methods of a kind that are better there by more than one standard error."""
+        rivals = [name for name in self.means if METHODS[name].kind == kind and name != method]
+        return [
+            (cell, rival)
+            for cell in self.cells(method)
+            for rival in rivals
+            if exceeds(self.difference(cell, rival, method))
+        ]
+
+    def share_first(self, method: str) -> float:
+        """Share of cells in which no method is better by more than one standard error."""
+        cells = self.cells(method)
+        near = [not exceeds(self.difference(cell, self.first[cell], method)) for cell in cells]
+        return float(np.mean(near))
+
+    def mean_rank(self, method: str) -> float:
+        """Mean rank among the methods that do not see labels."""
+        return float(self.contest.rank(axis=1, ascending=False)[method].mean())
+
+    def mean_regret(self, method: str) -> float:
+        """Mean difference between the best of each cell and the method."""
+        return float((self.contest.max(axis=1) - self.means[method]).mean())
+
+
+def exceeds(difference: tuple[float, float]) -> bool:
+    """Whether a difference is positive by more than its standard error."""
+    value, error = difference
+    return value > error
+
+
+def metric_variance(rows: pd.DataFrame, metric: str) -> pd.Series:
+    """Variance by the number of test rows: Hanley and McNeil's for the AUC.
+
+    Error and Brier score are means of values in [0, 1], so ``m (1 - m) / n`` is a bound.
+    """
+    value = rows[metric]
+    if metric != "auc":
+        return (value * (1 - value)).clip(lower=0) / rows["n_test"]
+    positive, negative = rows["n_positive"], rows["n_test"] - rows["n_positive"]
+    both = value / (2 - value) - value**2, 2 * value**2 / (1 + value) - value**2
+    spread = value * (1 - value) + (positive - 1) * both[0] + (negative - 1) * both[1]
+    return spread / (positive * negative)
+
+
+def intervals_held(rows: pd.DataFrame) -> pd.DataFrame:
+    """Stated intervals of random bags, and whether they hold the error on the test rows.
+
+    That error has a standard error of its own, so each end of the interval is moved outwards: its
+    distance from the stated value and 1.96 standard errors are added in quadrature.
+    """
+    rows = rows[rows["stated"].notna() & (rows["bags"] != "natural")]
+    noise = 1.96**2 * rows["error"] * (1 - rows["error"]) / rows["n_test"]
+    below = np.sqrt((rows["stated"] - rows["low"]) ** 2 + noise)
+    above = np.sqrt((rows["high"] - rows["stated"]) ** 2 + noise)
+    held = (rows["stated"] - below <= rows["error"]) & (rows["error"] <= rows["stated"] + above)
+    return rows.assign(held=held)

@@ -1,0 +1,175 @@
+"""The methods of the suite. Adding one is one entry of `METHODS`.
+
+A method is fitted by ``fit(X, y, bags, seed)``, where `y` is the average label of each row's bag,
+and gives an object with `predict_proba`. Methods of kind "ceiling" get the labels instead. An
+attribute `risk_` with `value`, `low` and `high` is what the method states about its error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.dummy import DummyRegressor
+from sklearn.linear_model import LogisticRegression, RidgeCV
+
+import unbag
+
+Array = np.ndarray
+Fit = Callable[[Array, Array, Array, int], Any]
+Kind = Literal["trivial", "naive", "ours", "peer", "ceiling"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to learn from bags, and what it is here for.
+
+    `needs` is the class of the library that it is about; while that is missing the method is too.
+    """
+
+    name: str
+    kind: Kind
+    about: str
+    fit: Fit
+    needs: str | None = None
+
+    @property
+    def available(self) -> bool:
+        """Whether the library has what it needs; this imports it, before the clock starts."""
+        return self.needs is None or hasattr(unbag, self.needs)
+
+
+@dataclass(frozen=True)
+class ClippedRegression:
+    """A regression as a classifier: its predictions, clipped, are probabilities."""
+
+    regression: Any
+
+    def predict_proba(self, X: Array) -> Array:
+        positive = np.clip(self.regression.predict(X), 0, 1)
+        return np.stack([1 - positive, positive], axis=1)
+
+
+def majority(X: Array, y: Array, bags: Array, seed: int) -> ClippedRegression:
+    """The overall rate for every row."""
+    return ClippedRegression(DummyRegressor().fit(X, y))
+
+
+def rate_logistic(X: Array, y: Array, bags: Array, seed: int) -> LogisticRegression:
+    """Every row twice, once with each label, weighted by its bag's rate."""
+    labels = np.repeat([0, 1], len(X))
+    weights = np.concatenate([1 - y, y])
+    return LogisticRegression(max_iter=300).fit(np.concatenate([X, X]), labels, weights)
+
+
+def bag_means(X: Array, y: Array, bags: Array, seed: int) -> ClippedRegression:
+    """A ridge regression of rates on mean features, its penalty by leaving one bag out."""
+    sizes = np.bincount(bags)
+    order = np.argsort(bags, kind="stable")
+    starts = np.cumsum(sizes) - sizes
+    means = np.add.reduceat(X[order], starts) / sizes[:, None]
+    ridge = RidgeCV(np.logspace(-3, 4, 15)).fit(means, y[order][starts], sizes)
+    return ClippedRegression(ridge)
+
+
+def bag_class(name: str, **options: Any) -> Fit:
+    """A classifier of the library with these options, and a seed if it takes one."""
+
+    def fit(X: Array, y: Array, bags: Array, seed: int) -> Any:
+        estimator = getattr(unbag, name)(**options)
+        if "random_state" in estimator.get_params():
+            estimator.set_params(random_state=seed)
+        return estimator.fit(X, y, bags=bags)
+
+    return fit
+
+
+def label_logistic(X: Array, y: Array, bags: Array, seed: int) -> LogisticRegression:
+    """Logistic regression on labels."""
+    return LogisticRegression(max_iter=300).fit(X, y)
+
+
+def label_boosting(X: Array, y: Array, bags: Array, seed: int) -> Any:
+    """LightGBM on labels, as it comes."""
+    import lightgbm
+
+    # Its own interface, because its scikit-learn class asks for names of columns with a warning.
+    booster = lightgbm.train(
+        {"objective": "binary", "verbosity": -1, "seed": seed, "num_threads": 1},
+        lightgbm.Dataset(X, y),
+        num_boost_round=100,
+    )
+    return ClippedRegression(booster)
+
+
+# The default of the library, which the page is about.
+DEFAULT = "stack"
+_EVERY_METHOD = (
+    Method("majority", "trivial", "the overall rate for every row", majority),
+    Method("rate logistic", "naive", "logistic regression on the bag's rate", rate_logistic),
+    Method("bag means", "naive", "RidgeCV of rates on mean features", bag_means),
+    Method(
+        "stack",
+        "ours",
+        "`BagStackingClassifier()`",
+        bag_class("BagStackingClassifier"),
+        needs="BagStackingClassifier",
+    ),
+    Method(
+        "EM", "ours", "`BagEMClassifier()`", bag_class("BagEMClassifier"), needs="BagEMClassifier"
+    ),
+    Method(
+        "ridge",
+        "ours",
+        "`BagRidgeClassifier()`",
+        bag_class("BagRidgeClassifier"),
+        needs="BagRidgeClassifier",
+    ),
+    Method("net", "ours", "`BagClassifier()`", bag_class("BagClassifier"), needs="BagClassifier"),
+    Method(
+        "boosting",
+        "ours",
+        "`BagBoostingClassifier()`",
+        bag_class("BagBoostingClassifier"),
+        needs="BagBoostingClassifier",
+    ),
+    Method(
+        "boosting, counts",
+        "ours",
+        '`BagBoostingClassifier(rule="count_likelihood")`',
+        bag_class("BagBoostingClassifier", rule="count_likelihood"),
+        needs="BagBoostingClassifier",
+    ),
+    Method(
+        "EasyLLP",
+        "peer",
+        "a net by EasyLLP's log loss, as published: fixed epochs, no choice of the last one",
+        bag_class("BagClassifier", rule="easy_log", validation_share=None),
+        needs="BagClassifier",
+    ),
+    Method(
+        "DLLP",
+        "peer",
+        "a net by the cross entropy of rates, as published: fixed epochs",
+        bag_class("BagClassifier", rule="proportion_log", validation_share=None),
+        needs="BagClassifier",
+    ),
+    Method("labels, logistic", "ceiling", "logistic regression on labels", label_logistic),
+    Method("labels, LightGBM", "ceiling", "LightGBM on labels", label_boosting),
+)
+METHODS = {method.name: method for method in _EVERY_METHOD}
+
+
+def choose_methods(names: list[str]) -> list[Method]:
+    """Methods by name or kind, in the order of the registry, that the library has."""
+    kinds = {method.kind for method in _EVERY_METHOD}
+    unknown = set(names) - {"all", *METHODS} - kinds
+    if unknown:
+        raise SystemExit(f"--methods {sorted(unknown)}: choose from {', '.join(METHODS)}")
+    return [
+        method
+        for method in _EVERY_METHOD
+        if method.available and {"all", method.kind, method.name}.intersection(names)
+    ]

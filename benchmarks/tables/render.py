@@ -1,0 +1,254 @@
+"""Write the suite's page from its rows.
+
+    python benchmarks/tables/render.py FOLDER
+
+``FOLDER/rows.csv`` becomes ``FOLDER/README.md``: who is first in which cell, what each method
+loses, and where. Nothing is left out.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pandas as pd
+from catalogue import TABLES
+from comparison import Comparison, intervals_held
+from methods import DEFAULT, METHODS
+from rows import read_rows
+
+INTRODUCTION = """# Real tables
+
+Tables: {n_tables}; draws of rows: {n_draws}. Methods learn from bags of at most {n_train:,} rows
+and are scored on at most {n_test:,} other rows, whose labels they never see. All methods get the
+same encoded features. Bags are random rows in bags of a fixed size, or the table's natural groups.
+
+A cell is a table with one kind of bags. *First* is the best mean over draws of all methods without
+labels. One standard error is that of the paired differences between draws; with fewer than three
+draws, that of the test rows.
+
+Tables marked * belong to the tuning half: they were looked at while methods were made. The others
+were not looked at before their run.
+
+    python benchmarks/tables/fetch.py DEST
+    python benchmarks/tables/run.py --data DEST --tables all --draws {n_draws} -o FOLDER --render
+"""
+
+
+def write_page(folder: Path) -> Path:
+    """Render ``rows.csv`` of a folder as ``README.md`` beside it."""
+    path = folder / "README.md"
+    path.write_text(page(read_rows(folder / "rows.csv")))
+    return path
+
+
+def page(rows: pd.DataFrame) -> str:
+    """The whole page."""
+    good = rows[rows["failed"].isna()]
+    parts = [
+        introduction(good),
+        *(summary(good, half) for half in ("all", "tuning", "held-back")),
+        default_losses(good),
+        *by_bags(good, "AUC / error in %", auc_and_error),
+        *by_bags(good, "AUC, 100 times the difference to the first", difference_to_first),
+        interval_section(good),
+        about_methods(good),
+        about_tables(good),
+        failures(rows),
+    ]
+    return "\n\n".join(part.strip() for part in parts if part) + "\n"
+
+
+def introduction(rows: pd.DataFrame) -> str:
+    return INTRODUCTION.format(
+        n_tables=rows["table"].nunique(),
+        n_draws=rows["draw"].nunique(),
+        n_train=rows["n_train"].max(),
+        n_test=rows["n_test"].max(),
+    )
+
+
+def summary(rows: pd.DataFrame, half: str) -> str:
+    """Counts for every method over the cells of a half."""
+    halves = rows["table"].map(lambda name: TABLES[name].half)
+    rows = rows if half == "all" else rows[halves == half]
+    if rows.empty:
+        return ""
+    heads = [
+        "method",
+        "cells",
+        "mean rank (AUC)",
+        "first or within one SE: AUC",
+        "error",
+        "Brier",
+        "loses to a naive method by > 1 SE: AUC",
+        "error",
+        "worse than majority (by > 1 SE)",
+        "mean AUC x 100 below the first",
+        "mean Brier x 100 above the first",
+        "intervals that held",
+        "median seconds",
+    ]
+    names = [n for n in present(rows) if METHODS[n].kind != "ceiling"]
+    title = {"all": "all tables", "tuning": "tuning half", "held-back": "held-back half"}[half]
+    return f"## In short: {title}\n\n" + table(heads, summary_rows(rows, names))
+
+
+def summary_rows(rows: pd.DataFrame, names: Sequence[str]) -> list[list[str]]:
+    metrics = {name: Comparison(rows, name) for name in ("auc", "error", "brier")}
+    return [summary_row(rows[rows["method"] == name], name, metrics) for name in names]
+
+
+def summary_row(own: pd.DataFrame, name: str, metrics: dict[str, Comparison]) -> list[str]:
+    auc, error, brier = metrics.values()
+    held = intervals_held(own)["held"]
+    return [
+        mark(name),
+        str(len(auc.cells(name))),
+        f"{auc.mean_rank(name):.1f}",
+        *(f"{100 * metric.share_first(name):.0f} %" for metric in (auc, error, brier)),
+        *(str(cells_lost(metric, name, "naive")) for metric in (auc, error)),
+        worse_than_majority(error, name),
+        f"{100 * auc.mean_regret(name):.2f}",
+        f"{100 * brier.mean_regret(name):.2f}",
+        f"{held.sum()} of {len(held)}" if len(held) else "-",
+        f"{own['seconds'].median():.1f}",
+    ]
+
+
+def cells_lost(metric: Comparison, name: str, kind: str) -> int:
+    return len({cell for cell, _ in metric.losses(name, kind=kind)})
+
+
+def worse_than_majority(error: Comparison, name: str) -> str:
+    if "majority" not in error.means:
+        return "-"
+    worse = (error.means[name] < error.means["majority"] - 1e-9).sum()
+    return f"{worse} ({cells_lost(error, name, 'trivial')})"
+
+
+def default_losses(rows: pd.DataFrame) -> str:
+    """Every cell in which the default loses to a naive or trivial method."""
+    title = f"## Where the default (`{DEFAULT}`) loses to a naive method\n\n"
+    if DEFAULT not in set(rows["method"]):
+        return title + "The default has not been run."
+    lines = []
+    for metric in ("auc", "error", "brier"):
+        found = Comparison(rows, metric)
+        for kind in ("trivial", "naive"):
+            for cell, rival in found.losses(DEFAULT, kind=kind):
+                value, error = found.difference(cell, rival, DEFAULT)
+                by = f"{100 * value:.2f} +- {100 * error:.2f}"
+                lines.append([*cell_names(cell), metric, rival, by])
+    heads = ["table", "bags", "metric", "better method", "by (x 100)"]
+    return title + (table(heads, lines) if lines else "Nowhere by more than one standard error.")
+
+
+Show = Callable[[pd.DataFrame, tuple[str, str], str], str]
+
+
+def by_bags(rows: pd.DataFrame, title: str, show: Show) -> list[str]:
+    """One table for each kind of bags: tables down, methods across."""
+    names = present(rows)
+    sections = []
+    for bags in dict.fromkeys(rows["bags"]):
+        own = rows[rows["bags"] == bags]
+        cells = [(name, bags) for name in TABLES if name in set(own["table"])]
+        lines = [
+            [cell_names(cell)[0], *(show(own, cell, name) for name in names)] for cell in cells
+        ]
+        kind = "natural groups" if bags == "natural" else f"bags of {bags}"
+        heads = ["table", *(mark(name) for name in names)]
+        sections.append(f"## {title}: {kind}\n\n" + table(heads, lines))
+    return sections
+
+
+def auc_and_error(rows: pd.DataFrame, cell: tuple[str, str], name: str) -> str:
+    auc, error = Comparison(rows, "auc"), Comparison(rows, "error")
+    if name not in auc.means or pd.isna(auc.means.loc[cell, name]):
+        return "-"
+    texts = f"{auc.means.loc[cell, name]:.3f}"[-4:], f"{-100 * error.means.loc[cell, name]:.1f}"
+    firsts = auc.first[cell], error.first[cell]
+    return " / ".join(
+        f"**{text}**" if name == first else text for text, first in zip(texts, firsts, strict=True)
+    )
+
+
+def difference_to_first(rows: pd.DataFrame, cell: tuple[str, str], name: str) -> str:
+    auc = Comparison(rows, "auc")
+    if name not in auc.means or pd.isna(auc.means.loc[cell, name]):
+        return "-"
+    if name == auc.first[cell]:
+        return "**first**"
+    value, error = auc.difference(cell, name, auc.first[cell])
+    return f"{100 * value:+.1f} +- {100 * error:.1f}"
+
+
+def interval_section(rows: pd.DataFrame) -> str:
+    """How often stated intervals of random bags held, by size of bags."""
+    held = intervals_held(rows)
+    if held.empty:
+        return ""
+    found = held.groupby(["method", "bags"])["held"].agg(["sum", "count"])
+    lines = [[method, bags, f"{s} of {n}"] for (method, bags), (s, n) in found.iterrows()]
+    text = (
+        "An interval held if the error on the test rows lies within it, with the standard error of "
+        "the test rows taken into account.\n\n"
+    )
+    return "## Stated intervals\n\n" + text + table(["method", "bags", "held"], lines)
+
+
+def about_methods(rows: pd.DataFrame) -> str:
+    median = rows.groupby("method")["seconds"].median()
+    lines = [
+        [name, METHODS[name].kind, METHODS[name].about, f"{median[name]:.1f}"]
+        for name in present(rows)
+    ]
+    return "## Methods\n\n" + table(["method", "kind", "what it is", "median seconds"], lines)
+
+
+def about_tables(rows: pd.DataFrame) -> str:
+    lines = []
+    for name in (name for name in TABLES if name in set(rows["table"])):
+        entry, own = TABLES[name], rows[rows["table"] == name]
+        natural = own.loc[own["bags"] == "natural", "n_bags"]
+        size = f"{natural.iloc[0]} by {', '.join(entry.groups)}" if len(natural) else "-"
+        package = entry.package.split("==")[0]
+        rate = (own["n_positive"] / own["n_test"]).mean()
+        counts = [f"{own['n_train'].max():,}", f"{100 * rate:.1f}"]
+        lines.append([cell_names((name, ""))[0], entry.about, package, *counts, size])
+    heads = ["table", "question", "package", "training rows", "positive, %", "natural groups"]
+    return "## Tables\n\n" + table(heads, lines)
+
+
+def failures(rows: pd.DataFrame) -> str:
+    failed = rows[rows["failed"].notna()]
+    if failed.empty:
+        return ""
+    columns = ["table", "bags", "draw", "method", "failed"]
+    return "## Failures\n\n" + table(columns, failed[columns].astype(str).to_numpy().tolist())
+
+
+def present(rows: pd.DataFrame) -> list[str]:
+    """Methods that have rows, in the order of the registry."""
+    return [name for name in METHODS if name in set(rows["method"])]
+
+
+def mark(name: str) -> str:
+    return f"**{name}**" if name == DEFAULT else name
+
+
+def cell_names(cell: tuple[str, str]) -> list[str]:
+    name, bags = cell
+    return [f"{name} *" if TABLES[name].half == "tuning" else name, bags]
+
+
+def table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    rule = ["---"] * len(heads)
+    return "\n".join("| " + " | ".join(line) + " |" for line in (heads, rule, *lines))
+
+
+if __name__ == "__main__":
+    print(write_page(Path(sys.argv[1])))
