@@ -21,9 +21,10 @@ def make_encoder(frame: pd.DataFrame) -> Pipeline:
     one_hot = OneHotEncoder(
         max_categories=MAX_CATEGORIES, handle_unknown="infrequent_if_exist", sparse_output=False
     )
+    scale = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
     columns = make_column_transformer(
-        (make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), numbers),
-        (make_pipeline(FunctionTransformer(date_parts), StandardScaler()), dates),
+        (scale, numbers),
+        (make_pipeline(FunctionTransformer(date_parts), scale), dates),
         (make_pipeline(FunctionTransformer(as_words), one_hot), words),
         sparse_threshold=0,
     )
@@ -36,12 +37,12 @@ def is_date(column: pd.Series) -> bool:
 
 
 def date_parts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Day, weekday and hour of every date; a gap is filled from the row above it."""
+    """Day, weekday and hour of every date."""
     parts = {}
     for column in frame:
-        date = pd.to_datetime(frame[column], format="ISO8601", utc=True).ffill().bfill()
-        parts[f"{column} day"] = date.dt.year * 366 + date.dt.dayofyear
-        parts[f"{column} weekday"], parts[f"{column} hour"] = date.dt.weekday, date.dt.hour
+        date = pd.to_datetime(frame[column], format="ISO8601", utc=True)
+        parts[f"{column} day"] = date.dt.year * 366 + date.dt.day_of_year
+        parts[f"{column} weekday"], parts[f"{column} hour"] = date.dt.day_of_week, date.dt.hour
     return pd.DataFrame(parts)
 
 

@@ -164,12 +164,12 @@ METHODS = {method.name: method for method in _EVERY_METHOD}
 
 def choose_methods(names: list[str]) -> list[Method]:
     """Methods by name or kind, in the order of the registry, that the library has."""
-    kinds = {method.kind for method in _EVERY_METHOD}
+    kinds = {method.kind for method in METHODS.values()}
     unknown = set(names) - {"all", *METHODS} - kinds
     if unknown:
         raise SystemExit(f"--methods {sorted(unknown)}: choose from {', '.join(METHODS)}")
     return [
         method
-        for method in _EVERY_METHOD
+        for method in METHODS.values()
         if method.available and {"all", method.kind, method.name}.intersection(names)
     ]

@@ -38,7 +38,7 @@ class Row(Job):
     stated: float = np.nan
     low: float = np.nan
     high: float = np.nan
-    commit: str = ""
+    sources: str = ""
     failed: str = ""
 
 
@@ -46,7 +46,7 @@ def read_rows(path: Path) -> pd.DataFrame:
     """Rows of a file; of those of one job, the last."""
     if not path.exists():
         return pd.DataFrame(columns=[field.name for field in fields(Row)])
-    frame = pd.read_csv(path, dtype={"bags": str, "commit": str, "failed": str})
+    frame = pd.read_csv(path, dtype={"bags": str, "sources": str, "failed": str})
     return frame.drop_duplicates(KEY, keep="last")
 
 

@@ -35,7 +35,7 @@ from sklearn.metrics import roc_auc_score
 CLIP = 1e-4  # of probabilities, for the log loss only
 
 
-def run_job(job: Job, *, rows: int, folder: Path, commit: str) -> Row:
+def run_job(job: Job, *, rows: int, folder: Path, sources: str) -> Row:
     """Fit a method to a cell and score it; an error becomes part of the row."""
     cell = draw_cell(job.table, job.bags, job.draw, rows=rows, folder=folder)
     sizes = {
@@ -48,7 +48,7 @@ def run_job(job: Job, *, rows: int, folder: Path, commit: str) -> Row:
         found = fit_and_score(job.method, cell)
     except Exception as error:  # whatever a method raises, the other rows are still wanted
         found = {"failed": f"{type(error).__name__}: {error}"[:200]}
-    return Row(**asdict(job), **sizes, **found, commit=commit)
+    return Row(**asdict(job), **sizes, **found, sources=sources)
 
 
 def fit_and_score(name: str, cell: Cell) -> dict[str, Any]:
@@ -97,9 +97,9 @@ def results(jobs: list[Job], work: Any, n_workers: int) -> Iterator[Row]:
             yield future.result()
 
 
-def current_commit() -> str:
-    """The commit of the sources, if they are in a repository."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+def sources_hash() -> str:
+    """Git's hash of the library's committed sources, which stays when other files change."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD:src/unbag"]
     return subprocess.run(command, capture_output=True, text=True).stdout.strip()
 
 
@@ -116,7 +116,7 @@ def run(options: argparse.Namespace) -> None:
     ]
     finished = done(path)
     jobs = [job for job in wanted if job not in finished]
-    work = partial(run_job, rows=options.rows, folder=options.data, commit=current_commit())
+    work = partial(run_job, rows=options.rows, folder=options.data, sources=sources_hash())
     text = TextColumn("{task.description:45}")
     with Progress(text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()) as bar:
         task = bar.add_task("", total=len(wanted), completed=len(wanted) - len(jobs))
