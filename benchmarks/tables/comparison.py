@@ -7,7 +7,7 @@ if the two methods had been scored on separate ones, which is too large rather t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +16,7 @@ from methods import METHODS
 
 MIN_DRAWS = 3
 CELL = ["table", "bags"]
+Cell = tuple[str, str]
 BETTER_SIGN = {"auc": 1, "brier": -1, "error": -1, "log_loss": -1}
 
 
@@ -25,6 +26,7 @@ class Comparison:
 
     rows: pd.DataFrame
     metric: str
+    pairs: dict[tuple[str, str], dict[Cell, tuple[float, float]]] = field(default_factory=dict)
 
     @cached_property
     def values(self) -> pd.DataFrame:
@@ -53,21 +55,30 @@ class Comparison:
         rows = self.rows.assign(variance=metric_variance(self.rows, self.metric))
         return rows.pivot_table(index=CELL, columns="method", values="variance")
 
-    def difference(self, cell: tuple[str, str], one: str, other: str) -> tuple[float, float]:
+    def difference(self, cell: Cell, one: str, other: str) -> tuple[float, float]:
         """How much better one method is than another in a cell, and its standard error."""
-        pairs = (self.values.loc[cell, one] - self.values.loc[cell, other]).dropna()
-        if one == other:
-            return 0.0, 0.0
-        if len(pairs) >= MIN_DRAWS:
-            return pairs.mean(), pairs.std(ddof=1) / np.sqrt(len(pairs))
-        variances = self.test_variance.loc[cell, [one, other]].sum()
-        return pairs.mean(), np.sqrt(variances / max(len(pairs), 1))
+        if (one, other) not in self.pairs:
+            self.pairs[one, other] = self.differences(one, other)
+        return self.pairs[one, other][cell]
 
-    def cells(self, method: str) -> list[tuple[str, str]]:
+    def differences(self, one: str, other: str) -> dict[Cell, tuple[float, float]]:
+        """The same for every cell; a method does not differ from itself."""
+        pairs = (self.values[one] - self.values[other]).groupby(CELL).agg(["mean", "std", "count"])
+        by_draws = pairs["std"] / np.sqrt(pairs["count"])
+        variance = self.test_variance[one] + self.test_variance[other]
+        by_test_rows = np.sqrt(variance / pairs["count"]) * (one != other)
+        error = by_draws.where(pairs["count"] >= MIN_DRAWS, by_test_rows)
+        return dict(zip(pairs.index, zip(pairs["mean"], error, strict=True), strict=True))
+
+    def ran(self, cell: Cell, method: str) -> bool:
+        """Whether the method has a result in the cell."""
+        return method in self.means and bool(pd.notna(self.means.loc[cell, method]))
+
+    def cells(self, method: str) -> list[Cell]:
         """Cells in which the method ran."""
         return list(self.means.index[self.means[method].notna()])
 
-    def losses(self, method: str, *, kind: str) -> list[tuple[tuple[str, str], str]]:
+    def losses(self, method: str, *, kind: str) -> list[tuple[Cell, str]]:
         """Cells, and methods of a kind that are better there by more than one standard error."""
         rivals = [name for name in self.means if METHODS[name].kind == kind and name != method]
         return [

@@ -39,7 +39,7 @@ were not looked at before their run.
 def write_page(folder: Path) -> Path:
     """Render ``rows.csv`` of a folder as ``README.md`` beside it."""
     path = folder / "README.md"
-    path.write_text(page(read_rows(folder / "rows.csv")))
+    path.write_text(page(read_rows(folder / "rows.csv")), encoding="utf-8")
     return path
 
 
@@ -48,7 +48,7 @@ def page(rows: pd.DataFrame) -> str:
     good = rows[rows["failed"].isna()]
     parts = [
         introduction(good),
-        *(summary(good, half) for half in ("all", "tuning", "held-back")),
+        *summaries(good),
         default_losses(good),
         *by_bags(good, "AUC / error in %", auc_and_error),
         *by_bags(good, "AUC, 100 times the difference to the first", difference_to_first),
@@ -69,30 +69,36 @@ def introduction(rows: pd.DataFrame) -> str:
     )
 
 
-def summary(rows: pd.DataFrame, half: str) -> str:
-    """Counts for every method over the cells of a half."""
+SUMMARY_HEADS = (
+    "method",
+    "cells",
+    "mean rank, AUC",
+    "first or within 1 SE, AUC",
+    "first or within 1 SE, error",
+    "first or within 1 SE, Brier",
+    "cells lost to a naive method by > 1 SE, AUC",
+    "cells lost to a naive method by > 1 SE, error",
+    "cells worse than majority (by > 1 SE), error",
+    "mean AUC x 100 below the first",
+    "mean Brier x 100 above the first",
+    "intervals that held",
+    "median processor seconds",
+)
+
+
+def summaries(rows: pd.DataFrame) -> list[str]:
+    """Counts over all cells, and over those of each half if there are two."""
     halves = rows["table"].map(lambda name: TABLES[name].half)
-    rows = rows if half == "all" else rows[halves == half]
-    if rows.empty:
-        return ""
-    heads = [
-        "method",
-        "cells",
-        "mean rank (AUC)",
-        "first or within one SE: AUC",
-        "error",
-        "Brier",
-        "loses to a naive method by > 1 SE: AUC",
-        "error",
-        "worse than majority (by > 1 SE)",
-        "mean AUC x 100 below the first",
-        "mean Brier x 100 above the first",
-        "intervals that held",
-        "median seconds",
-    ]
-    names = [n for n in present(rows) if METHODS[n].kind != "ceiling"]
-    title = {"all": "all tables", "tuning": "tuning half", "held-back": "held-back half"}[half]
-    return f"## In short: {title}\n\n" + table(heads, summary_rows(rows, names))
+    if halves.nunique() < 2:
+        return [summary(rows, halves.iloc[0] + " half")]
+    parts = [summary(rows[halves == half], f"{half} half") for half in ("held-back", "tuning")]
+    return [summary(rows, "all tables"), *parts]
+
+
+def summary(rows: pd.DataFrame, title: str) -> str:
+    """Counts for every method that does not see labels."""
+    names = [name for name in present(rows) if METHODS[name].kind != "ceiling"]
+    return f"## In short: {title}\n\n" + table(SUMMARY_HEADS, summary_rows(rows, names))
 
 
 def summary_rows(rows: pd.DataFrame, names: Sequence[str]) -> list[list[str]]:
@@ -139,13 +145,13 @@ def default_losses(rows: pd.DataFrame) -> str:
         for kind in ("trivial", "naive"):
             for cell, rival in found.losses(DEFAULT, kind=kind):
                 value, error = found.difference(cell, rival, DEFAULT)
-                by = f"{100 * value:.2f} +- {100 * error:.2f}"
+                by = f"{100 * value:.2f} ± {100 * error:.2f}"
                 lines.append([*cell_names(cell), metric, rival, by])
     heads = ["table", "bags", "metric", "better method", "by (x 100)"]
     return title + (table(heads, lines) if lines else "Nowhere by more than one standard error.")
 
 
-Show = Callable[[pd.DataFrame, tuple[str, str], str], str]
+Show = Callable[[dict[str, Comparison], tuple[str, str], str], str]
 
 
 def by_bags(rows: pd.DataFrame, title: str, show: Show) -> list[str]:
@@ -154,9 +160,10 @@ def by_bags(rows: pd.DataFrame, title: str, show: Show) -> list[str]:
     sections = []
     for bags in dict.fromkeys(rows["bags"]):
         own = rows[rows["bags"] == bags]
+        metrics = {metric: Comparison(own, metric) for metric in ("auc", "error")}
         cells = [(name, bags) for name in TABLES if name in set(own["table"])]
         lines = [
-            [cell_names(cell)[0], *(show(own, cell, name) for name in names)] for cell in cells
+            [cell_names(cell)[0], *(show(metrics, cell, name) for name in names)] for cell in cells
         ]
         kind = "natural groups" if bags == "natural" else f"bags of {bags}"
         heads = ["table", *(mark(name) for name in names)]
@@ -164,9 +171,9 @@ def by_bags(rows: pd.DataFrame, title: str, show: Show) -> list[str]:
     return sections
 
 
-def auc_and_error(rows: pd.DataFrame, cell: tuple[str, str], name: str) -> str:
-    auc, error = Comparison(rows, "auc"), Comparison(rows, "error")
-    if name not in auc.means or pd.isna(auc.means.loc[cell, name]):
+def auc_and_error(metrics: dict[str, Comparison], cell: tuple[str, str], name: str) -> str:
+    auc, error = metrics["auc"], metrics["error"]
+    if not auc.ran(cell, name):
         return "-"
     texts = f"{auc.means.loc[cell, name]:.3f}"[-4:], f"{-100 * error.means.loc[cell, name]:.1f}"
     firsts = auc.first[cell], error.first[cell]
@@ -175,14 +182,14 @@ def auc_and_error(rows: pd.DataFrame, cell: tuple[str, str], name: str) -> str:
     )
 
 
-def difference_to_first(rows: pd.DataFrame, cell: tuple[str, str], name: str) -> str:
-    auc = Comparison(rows, "auc")
-    if name not in auc.means or pd.isna(auc.means.loc[cell, name]):
+def difference_to_first(metrics: dict[str, Comparison], cell: tuple[str, str], name: str) -> str:
+    auc = metrics["auc"]
+    if not auc.ran(cell, name):
         return "-"
     if name == auc.first[cell]:
         return "**first**"
     value, error = auc.difference(cell, name, auc.first[cell])
-    return f"{100 * value:+.1f} +- {100 * error:.1f}"
+    return f"{100 * value:+.1f} ± {100 * error:.1f}"
 
 
 def interval_section(rows: pd.DataFrame) -> str:
@@ -205,7 +212,9 @@ def about_methods(rows: pd.DataFrame) -> str:
         [name, METHODS[name].kind, METHODS[name].about, f"{median[name]:.1f}"]
         for name in present(rows)
     ]
-    return "## Methods\n\n" + table(["method", "kind", "what it is", "median seconds"], lines)
+    return "## Methods\n\n" + table(
+        ["method", "kind", "what it is", "median processor seconds"], lines
+    )
 
 
 def about_tables(rows: pd.DataFrame) -> str:
