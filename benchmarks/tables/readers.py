@@ -11,7 +11,7 @@ import pandas as pd
 Reader = Callable[[Sequence[Path]], pd.DataFrame]
 
 
-def comma_separated(columns: str = "", *, folded: Sequence[str] = ()) -> Reader:
+def comma_separated(columns: str = "", *, folded: str = "") -> Reader:
     """Read a CSV file; `columns` names them, apart by blanks, where it does not.
 
     `folded` are prefixes of 0/1 columns, such as ``sex_Male`` and ``sex_Female``, that become one
@@ -20,13 +20,13 @@ def comma_separated(columns: str = "", *, folded: Sequence[str] = ()) -> Reader:
     return partial(_comma_separated, columns=columns, folded=folded)
 
 
-def _comma_separated(paths: Sequence[Path], *, columns: str, folded: Sequence[str]) -> pd.DataFrame:
+def _comma_separated(paths: Sequence[Path], *, columns: str, folded: str) -> pd.DataFrame:
     names = columns.split() or None
     header = None if names else "infer"
     frame = pd.read_csv(
         paths[0], names=names, header=header, skipinitialspace=True, na_values="?", low_memory=False
     )
-    for prefix in folded:
+    for prefix in folded.split():
         frame = _fold(frame, f"{prefix}_")
     return frame
 

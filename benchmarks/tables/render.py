@@ -223,7 +223,7 @@ def about_tables(rows: pd.DataFrame) -> str:
         entry, own = TABLES[name], rows[rows["table"] == name]
         natural = own.loc[own["bags"] == "natural", "n_bags"]
         size = f"{natural.iloc[0]} by {', '.join(entry.groups)}" if len(natural) else "-"
-        package = entry.package.split("==")[0]
+        package = entry.source.package.split("==")[0]
         rate = (own["n_positive"] / own["n_test"]).mean()
         counts = [f"{own['n_train'].max():,}", f"{100 * rate:.1f}"]
         lines.append([cell_names((name, ""))[0], entry.about, package, *counts, size])
