@@ -12,7 +12,7 @@ import pytest
 
 FOLDER = Path(__file__).parents[1] / "benchmarks" / "tables"
 MODULES = [path.stem for path in sorted(FOLDER.glob("*.py"))]
-QUICK = ["trivial", "naive", "ridge", "ceiling"]
+QUICK = ["trivial", "naive", "ridge", "labels, logistic"]  # without LightGBM, which is an extra
 
 
 @pytest.fixture
@@ -71,13 +71,13 @@ def call(suite, folder, *more, methods=QUICK):
 
 def test_it_runs_resumes_and_renders(tiny, tmp_path):
     first = call(tiny, tmp_path, "--bags", "10", "natural", "--draws", "1")
-    assert len(first) == 2 * 6 and first["failed"].isna().all()
+    assert len(first) == 2 * 5 and first["failed"].isna().all()
     text = (tmp_path / "out" / "rows.csv").read_text()
     second = call(tiny, tmp_path, "--bags", "10", "natural", "--draws", "2", "--render")
     assert (tmp_path / "out" / "rows.csv").read_text().startswith(text)  # nothing done twice
     assert len(second) == 2 * len(first)
     best = second.set_index("method")["auc"]
-    assert best["majority"].eq(0.5).all() and best["labels, LightGBM"].min() > 0.8
+    assert best["majority"].eq(0.5).all() and best["labels, logistic"].min() > 0.8
     page = (tmp_path / "out" / "README.md").read_text()
     for words in ("tiny *", "natural groups", "bags of 10", "has not been run", "bag means"):
         assert words in page
