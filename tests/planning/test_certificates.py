@@ -155,6 +155,25 @@ def test_bernstein_wins_at_small_best_error_and_best_takes_it():
     assert debiased_excess_certificate(10_000, 10, inequality="best", **options) == fast
 
 
+def test_an_estimate_of_zero_has_a_certificate_above_zero():
+    """Zero solves the inequality too, and is not the largest error that does."""
+    at_zero = debiased_risk_certificate(0.0, 200, bag_size=10)
+    assert at_zero == pytest.approx(debiased_risk_certificate(1e-9, 200, bag_size=10), rel=1e-6)
+    assert at_zero == pytest.approx(0.019547, abs=1e-6)
+
+
+@pytest.mark.parametrize("error", [0.0002, 0.001, 0.01])
+def test_certificates_of_rare_errors_hold(error):
+    """At 0.1 % every seventh data set shows no error, and used to be certified to have none."""
+    rng, n_draws, n_bags, size = np.random.default_rng(0), 4000, 200, 10
+    residuals = (rng.random((n_draws, n_bags)) < 0.5) * 2 - 1
+    residuals = residuals * rng.binomial(size, error, size=(n_draws, n_bags)) / size
+    values = (residuals**2).mean(axis=1) + (size - 1) * residuals.var(axis=1, ddof=1)
+    limits = np.array([debiased_risk_certificate(v, n_bags, bag_size=size) for v in values])
+    assert (values == 0).any() == (error < 0.01)
+    assert (limits < error).mean() <= 0.05
+
+
 def test_risk_certificate_covers_the_truth():
     """Failures of the upper limit over 2000 samples: none expected, the limit is loose."""
     rng = np.random.default_rng(0)

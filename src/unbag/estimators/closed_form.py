@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag.bags import Bags
+from unbag.errors import BagDataError
 from unbag.evaluation.residual_laws import noise_of
 
 __all__ = ["BagStatistics", "RidgeSolution", "project_to_simplex", "residual_weights"]
 
 Array = NDArray[Any]
+LARGEST_FEATURE = 1e140  # squares, times as many rows as there may be, are finite
 
 
 class BagStatistics:
@@ -26,6 +28,16 @@ class BagStatistics:
         """Of all bags."""
         proportions = data.proportions.reshape(data.n_bags, -1)
         return cls(_bag_means(data), proportions, data.sizes.astype(float), noise_of(data))
+
+    def check(self) -> None:
+        """Refuse features whose squares are beyond double precision."""
+        largest = np.abs(self.means).max(axis=0)
+        if not (largest < LARGEST_FEATURE).all():
+            column = int(np.argmax(largest))
+            raise BagDataError(
+                f"X must hold numbers below {LARGEST_FEATURE:g} in size, but the bag means of "
+                f"column {column} reach {largest[column]:.3g}. Rescale it, or take its logarithm."
+            )
 
     def joined(self, other: BagStatistics) -> BagStatistics:
         """Of these bags and others."""
@@ -62,15 +74,20 @@ def _bag_means(data: Bags, chunk: int = 2_000_000) -> Array:
 
 
 class RidgeSolution:
-    """Centred, weighted bag means, and the eigenvectors of the smaller of their Gram matrices."""
+    """Centred, weighted bag means, and the eigenvectors of the smaller of their Gram matrices.
 
-    def __init__(self, bags: BagStatistics) -> None:
+    With `standardise`, the penalty is on weights of features divided by their deviation.
+    """
+
+    def __init__(self, bags: BagStatistics, *, standardise: bool = False) -> None:
         self.weights, self.sizes, self.noise = bags.weights, bags.sizes, bags.noise
         self.share = self.weights / self.weights.sum()
         self.mean_x = self.share @ bags.means
         self.mean_y = self.share @ bags.proportions
         root = np.sqrt(self.share)[:, None]
         self.design = root * (bags.means - self.mean_x)
+        self.scale = _deviations(self.design) if standardise else np.ones(self.design.shape[1])
+        self.design /= self.scale
         self.target = root * (bags.proportions - self.mean_y)
         self.squares, self.left = _eigenvectors(self.design)
         self.rotated = self.left.T @ self.target
@@ -94,8 +111,14 @@ class RidgeSolution:
     def coefficients(self, penalty: float) -> tuple[Array, Array]:
         """Weights of the features, and the intercept."""
         scaled = self.rotated / (self.squares + penalty * self.unit)[:, None]
-        weights = self.design.T @ (self.left @ scaled)
+        weights = self.design.T @ (self.left @ scaled) / self.scale[:, None]
         return weights, self.mean_y - self.mean_x @ weights
+
+
+def _deviations(design: Array) -> Array:
+    """Deviation of each column; one for columns that only rounding makes vary."""
+    deviations = np.sqrt((design**2).sum(axis=0))
+    return np.where(deviations > 1e-12 * max(deviations.max(), 1e-300), deviations, 1.0)
 
 
 def _eigenvectors(design: Array) -> tuple[Array, Array]:

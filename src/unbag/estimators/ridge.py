@@ -31,7 +31,7 @@ class BagRidgeClassifier(BagEstimator):
 
     with :math:`u` the mean eigenvalue of the bag means' covariance. The error of leaving one bag
     out is exact, :math:`r_i / (1 - h_{ii})`, and costs nothing, so :math:`\lambda` is the best of
-    a fine grid. Put a `StandardScaler` in front when features have different units.
+    a fine grid, for features as they are and for standardised ones.
 
     Parameters
     ----------
@@ -184,13 +184,18 @@ class BagRidgeClassifier(BagEstimator):
         return self._solve()
 
     def _solve(self) -> BagRidgeClassifier:
-        solution = RidgeSolution(self._statistics)
+        self._statistics.check()
         grid = np.logspace(-6, 4, 60) if self.penalties is None else np.asarray(self.penalties)
         if grid.ndim != 1 or len(grid) == 0 or not (np.isfinite(grid) & (grid >= 0)).all():
             raise ValueError(
                 f"penalties must be a sequence of non-negative numbers, got {self.penalties!r}."
             )
-        self.leave_one_out_ = np.array([solution.leave_one_out(penalty) for penalty in grid])
+        # Features in common units are better left alone, features in units of their own are not.
+        found = []
+        for standardise in (False, True):
+            solution = RidgeSolution(self._statistics, standardise=standardise)
+            found.append((np.array([solution.leave_one_out(p) for p in grid]), solution))
+        self.leave_one_out_, solution = min(found, key=lambda errors: errors[0].min())
         self.penalty_ = float(grid[self.leave_one_out_.argmin()])
         coefficients, intercept = solution.coefficients(self.penalty_)
         binary = self.task_ == "binary"

@@ -270,5 +270,7 @@ def _largest_error(estimate: float, rate: float, bag_size: int) -> float:
 
     if estimate >= 1 or lower(1.0) <= 0:
         return 1.0
-    # Convex, at most 0 at the estimate and positive at 1: one crossing lies between.
-    return float(brentq(lower, estimate, 1.0, xtol=1e-15))
+    # Convex and positive at 1, so one crossing lies above any point at which it is at most 0. An
+    # estimate of 0 is a root too, the wrong one; as w(R) >= sqrt(R / k), 2 rate / k is such a point.
+    start = max(estimate, 2 * rate / bag_size)
+    return float(brentq(lower, start, 1.0, xtol=1e-15))
