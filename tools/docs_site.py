@@ -54,12 +54,18 @@ def rules_table():
     return "\n".join([head, "|---|---|---|---|---|---|", *rows])
 
 
+def _unbiasedness(rule: Rule) -> str:
+    if not rule.unbiased_given_prior:
+        return "no"
+    return f"{'yes' if rule.unbiased else 'if the prior is known'}, {rule.instance_loss} loss"
+
+
 def _row(rule: Rule) -> str:
     bound = "unbounded" if rule.lower_bound is None else f"{rule.lower_bound:g}"
     cells = [
         f"`{rule.name}`",
         rule.paper_name,
-        f"yes, {rule.instance_loss} loss" if rule.unbiased else "no",
+        _unbiasedness(rule),
         bound,
         f"{rule.min_bags} or more" if rule.differentiable else "exact minimiser only",
         rule.use_when,

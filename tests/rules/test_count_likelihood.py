@@ -100,3 +100,16 @@ def test_noise_widens_the_law():
     batch = BagBatch(torch.tensor([0.31]), 10, noise_variance=torch.tensor([0.01]))
     wanted = -stats.norm.logpdf(3.1, loc=5, scale=np.sqrt(2.5 + 100 * 0.01))
     assert float(CountLikelihood()(torch.zeros(10), batch)) == pytest.approx(wanted, rel=1e-5)
+
+
+@pytest.mark.parametrize(("count", "probability"), [(1, 0.25), (2, 0.5), (3, 0.25)])
+def test_certain_labels_count_as_such(count, probability):
+    """Infinite logits used to give NaN."""
+    logits = torch.tensor([torch.inf, -torch.inf, 0.0, 0.0], dtype=torch.double).requires_grad_()
+    loss = CountLikelihood()(logits, BagBatch(torch.tensor([count / 4]).double(), 4))
+    assert float(loss.detach()) == pytest.approx(-np.log(probability), rel=1e-6)
+    [gradient] = torch.autograd.grad(loss, logits)
+    assert gradient.isfinite().all()
+    three = torch.tensor([[torch.inf, 0, 0], [0, 0, -torch.inf]]).double()
+    classes = BagBatch(torch.tensor([[0.5, 0.5, 0]]).double(), 2, task="multiclass")
+    assert CountLikelihood()(three, classes).isfinite()

@@ -44,7 +44,7 @@ def random_problem(generator, sizes, task="binary", n_outputs=3):
     return logits, labels, batch
 
 
-def exact_bias(rule, bag_sizes=(2, 1, 2)):
+def exact_bias(rule, bag_sizes=(2, 1, 2), *, prior_known=False):
     """Expectation of the loss minus the risk, over every draw of the bags from three atoms.
 
     The atoms are (logit, label, probability); the expectation is a finite sum, so the answer is
@@ -61,7 +61,7 @@ def exact_bias(rule, bag_sizes=(2, 1, 2)):
     batch = BagBatch(
         torch.tensor(proportions),
         torch.tensor(bag_sizes),
-        prior=None if rule.prior_share else torch.full((len(draws),), prior, dtype=torch.double),
+        prior=torch.full((len(draws),), prior, dtype=torch.double) if prior_known else None,
     )
     probability = weight.prod(axis=1)
     expected = (rule(torch.tensor(logit), batch).numpy() * probability).sum()

@@ -75,9 +75,7 @@ class BagBatch:
     @cached_property
     def targets(self) -> Tensor:
         """The proportions as floats with an output axis: (..., n_bags, n_outputs)."""
-        shares = self.proportions
-        if not shares.is_floating_point():  # or prior and noise would be rounded with them
-            shares = shares.to(torch.get_default_dtype())
+        shares = _at_least_single(self.proportions)
         return shares.unsqueeze(-1) if self.task == "binary" else shares
 
     @cached_property
@@ -113,6 +111,7 @@ class BagBatch:
 
     def outputs(self, logits: Tensor) -> Tensor:
         """Check the logits against this batch and give them an output axis."""
+        logits = _at_least_single(logits)
         outputs = logits.unsqueeze(-1) if self.task == "binary" else logits
         wanted = (self.n_instances, self.targets.shape[-1])
         if outputs.shape[-2:] != wanted:
@@ -174,3 +173,10 @@ class BagBatch:
         lowest = values.new_full((*values.shape[:-2], self.n_bags, values.shape[-1]), -torch.inf)
         index = self.bag_of_instance.unsqueeze(-1).expand(values.shape)
         return lowest.scatter_reduce(-2, index, values, "amax")
+
+
+def _at_least_single(values: Tensor) -> Tensor:
+    """Integers and half precision as floats: sums over a bag would be rounded, counts among them."""
+    if not values.is_floating_point():
+        return values.to(torch.get_default_dtype())
+    return values.float() if values.element_size() < 4 else values

@@ -270,7 +270,7 @@ def _largest_error(estimate: float, rate: float, bag_size: int) -> float:
 
     if estimate >= 1 or lower(1.0) <= 0:
         return 1.0
-    # Convex and positive at 1, so one crossing lies above any point at which it is at most 0. An
-    # estimate of 0 is a root too, the wrong one; as w(R) >= sqrt(R / k), 2 rate / k is such a point.
+    # Convex and positive at 1, so one crossing lies above any point at which it is at most 0, as
+    # it is at 2 rate / k, since w(R) >= sqrt(R / k). Zero may be a root too, but the wrong one.
     start = max(estimate, 2 * rate / bag_size)
     return float(brentq(lower, start, 1.0, xtol=1e-15))

@@ -45,11 +45,13 @@ class Rule(ABC):
 
     @property
     def unbiased(self) -> bool:
-        """Whether the loss estimates the mean instance loss without bias, for i.i.d. instances.
-
-        A rule that uses the prior claims this for a prior that is known.
-        """
+        """Whether the loss estimates the mean instance loss without bias, for i.i.d. instances."""
         return False
+
+    @property
+    def unbiased_given_prior(self) -> bool:
+        """Whether it does so where the batch carries the true prior."""
+        return self.unbiased
 
     @property
     def lower_bound(self) -> float | None:

@@ -15,6 +15,8 @@ from unbag.rules.base import InstanceLoss, Rule
 
 __all__ = ["CountLikelihood", "enough_frequencies", "own_logits", "tilt_to_mean"]
 
+SURE = 1e4
+
 
 @dataclass(frozen=True)
 class CountLikelihood(Rule):
@@ -67,11 +69,11 @@ class CountLikelihood(Rule):
         minus_log = self.of_each_bag(own_logits(logits, batch), batch)
         if batch.task == "multiclass" and batch.targets.shape[-1] == 2:
             minus_log = minus_log / 2  # both classes tell the same count
-        return batch.average(minus_log).to(logits.dtype)
+        return batch.average(minus_log).to(batch.outputs(logits).dtype)
 
     def of_each_bag(self, outputs: Tensor, batch: BagBatch) -> Tensor:
         """Minus log likelihood of each bag's count of each output, given `own_logits`."""
-        counts = (batch.bag_sizes * batch.targets).double()
+        counts = batch.bag_sizes.double() * batch.targets.double()
         if batch.noise_variance is not None:
             return _noisy_gaussian(outputs, counts, batch)
         return -self._log_probability(outputs, counts.round(), batch)
@@ -118,6 +120,8 @@ def _log_probability(outputs: Tensor, counts: Tensor, batch: BagBatch, *, exact:
 def own_logits(logits: Tensor, batch: BagBatch) -> Tensor:
     """Logit of each output's own probability, with an output axis and in double precision."""
     outputs = batch.outputs(logits).double()
+    # Beyond this a label is as good as certain, and differences of infinities are no numbers.
+    outputs = torch.nan_to_num(outputs, torch.nan, posinf=SURE, neginf=-SURE)
     return _class_against_rest(outputs) if batch.task == "multiclass" else outputs
 
 

@@ -32,7 +32,12 @@ class _Easy(Rule):
 
     @property
     def unbiased(self) -> bool:
-        """True: the loss is linear in the prior, so any independent unbiased prior keeps it so."""
+        """Whether the prior comes from other bags: the loss is linear in it, so its mean counts."""
+        return self.prior == "split" and self.unbiased_given_prior
+
+    @property
+    def unbiased_given_prior(self) -> bool:
+        """True, as the paper shows."""
         return True
 
     @property
@@ -77,8 +82,9 @@ class EasySquare(_Easy):
 
     Notes
     -----
-    Unbiased for the instance loss when :math:`p` is known or estimated on other bags. Its variance
-    does not vanish with the risk, and it is not bounded below.
+    Unbiased for the instance loss when :math:`p` is known or estimated on other bags, biased by a
+    term of order 1/n when it is estimated on the same n bags, as by default. Its variance does not
+    vanish with the risk, and it is not bounded below.
 
     References
     ----------
@@ -122,8 +128,9 @@ class EasyLog(_Easy):
 
     Notes
     -----
-    Unbiased for the instance loss when :math:`p` is known or estimated on other bags; without an
-    offset not bounded below, and worse the more confident the scores.
+    Unbiased for the instance loss when :math:`p` is known or estimated on other bags, biased by a
+    term of order 1/n when it is estimated on the same n bags, as by default. Without an offset not
+    bounded below, and worse the more confident the scores.
 
     References
     ----------
@@ -149,7 +156,7 @@ class EasyLog(_Easy):
             raise ValueError(f"offset must be from 0 to below 1, got {self.offset!r}.")
 
     @property
-    def unbiased(self) -> bool:
+    def unbiased_given_prior(self) -> bool:
         """Without an offset; with one, it is another loss that is estimated without bias."""
         return self.offset == 0
 

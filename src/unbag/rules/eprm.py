@@ -52,10 +52,13 @@ class Eprm(Rule):
         # A count is an integer; what is left is the rounding of size times proportion.
         rounding = 8 * torch.finfo(wanted.dtype).eps * batch.bag_sizes
         missed = ((counts - wanted).abs() > rounding).any(dim=-1, keepdim=True)
-        return batch.average(missed.to(logits.dtype))
+        unknown = counts.isnan().any(dim=-1, keepdim=True)
+        return batch.average(missed.to(counts.dtype).masked_fill(unknown, torch.nan))
 
 
 def _hard_predictions(outputs: Tensor, batch: BagBatch) -> Tensor:
     if batch.task != "multiclass":
-        return (outputs > 0).to(outputs.dtype)
-    return torch.zeros_like(outputs).scatter(-1, outputs.argmax(dim=-1, keepdim=True), 1.0)
+        hard = (outputs > 0).to(outputs.dtype)
+    else:
+        hard = torch.zeros_like(outputs).scatter(-1, outputs.argmax(dim=-1, keepdim=True), 1.0)
+    return hard.masked_fill(outputs.isnan(), torch.nan)
