@@ -176,7 +176,7 @@ class BagBatch:
 
 
 def _at_least_single(values: Tensor) -> Tensor:
-    """Integers and half precision as floats: sums over a bag would be rounded, counts among them."""
+    """Integers and half precision as floats, which add up a bag without rounding its count."""
     if not values.is_floating_point():
         return values.to(torch.get_default_dtype())
     return values.float() if values.element_size() < 4 else values
