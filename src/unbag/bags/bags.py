@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from unbag.bags import validation
 from unbag.bags.batch import Task
-from unbag.bags.noise import check_noise_shows
+from unbag.bags.noise import check_noise_shows, read_rounding, warn_of_rounding
 from unbag.bags.reading import check_several, read_ids, read_noise, read_values
 from unbag.bags.tasks import find_task
 
@@ -87,10 +87,11 @@ class Bags:
             index.
         bag_ids : array of shape (n_bags,), optional
             Ids that go with an array of proportions, counts or noise variances.
-        noise_variance : float, mapping or array, optional
+        noise_variance : float, mapping, array or "rounding", optional
             Known variance of independent zero-mean noise in what is given: in the proportions, or
             in the counts. An array is like what it goes with: beside `y` one value per instance,
-            otherwise one per bag.
+            otherwise one per bag. "rounding" finds the step that proportions were rounded to and
+            takes its square by 12.
         task : {"binary", "multiclass", "multilabel"}, optional
             None reads it off the proportions: one column is binary, several that add up to one, as
             well as rounding and known noise allow, are multiclass, others multilabel.
@@ -112,12 +113,18 @@ class Bags:
         sizes = np.bincount(codes, minlength=len(ids))
         check_several(sizes, ids)
         rows = np.argsort(codes, kind="stable")
-        variance = read_noise(noise_variance, y is not None, rows, sizes, ids, bag_ids)
+        rounded = isinstance(noise_variance, str)
+        stated = None if rounded else noise_variance
+        variance = read_noise(stated, y is not None, rows, sizes, ids, bag_ids)
         exact = variance is None
         values = read_values(y, proportions, counts, rows, sizes, ids, bag_ids, exact=exact)
         if counts is not None and variance is not None:
             variance = variance / sizes**2
         values = validation.check_proportions(values, sizes, ids, noise_variance=variance)
+        if rounded:
+            variance = read_rounding(noise_variance, values, sizes)
+        elif variance is None:
+            warn_of_rounding(values, sizes, ids)
         check_noise_shows(values, sizes, variance)
         if values.shape[1:] == (1,) and task != "multilabel":
             values = values[:, 0]

@@ -80,7 +80,7 @@ def as_bags(X: Any, y: Any = None, *, bags: Any = None, noise_variance: Any = No
         nothing beside a `Bags`.
     bags : array of shape (n_instances,), optional
         Bag of each instance.
-    noise_variance : float, mapping from bag, or array of shape (n_instances,), optional
+    noise_variance : float, mapping from bag, array of shape (n_instances,), or "rounding"
         Known variance of the noise in the proportions.
 
     Examples
@@ -89,6 +89,11 @@ def as_bags(X: Any, y: Any = None, *, bags: Any = None, noise_variance: Any = No
     >>> as_bags(made) is made
     True
     """
+    if isinstance(y, Bags) or isinstance(bags, Bags):
+        raise BagDataError(
+            "A Bags goes where the instances go, as X, and needs no y and no bags: for instance "
+            "evaluate(scores, bags)."
+        )
     if isinstance(X, Bags):
         if any(given is not None for given in (y, bags, noise_variance)):
             raise BagDataError(

@@ -1,20 +1,144 @@
-"""Whether noise can be as wide as it is said to be, by the proportions that have it."""
+"""What proportions say of their own noise: rounding that was not stated, noise that cannot be."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
-from unbag.errors import BagDataError
+from unbag.bags.validation import are_whole_counts
+from unbag.errors import BagDataError, BagDataWarning
 
-__all__ = ["check_noise_shows"]
+__all__ = [
+    "ROUNDING_STEPS",
+    "check_noise_shows",
+    "read_rounding",
+    "rounding_grid",
+    "rounding_variance",
+    "warn_of_rounding",
+]
 
 Array = NDArray[Any]
 FALSE_ALARMS = 1e-5
 # Narrower noise may not show: proportions may have been rounded to 0 and 1, counts to whole ones.
 ROUNDING, FEW_LABELS = 1 / 12, 10
+ROUNDING_STEPS = (0.5, 0.25, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 1e-3, 1e-4, 1e-5, 1e-6)
+SINGLE_PRECISION = 1e-7
+
+
+def rounding_grid(proportions: Array, sizes: Array) -> tuple[float, float]:
+    """Coarsest decimal step that all proportions are multiples of, and the chance of that.
+
+    Parameters
+    ----------
+    proportions : array of shape (n_bags,) or (n_bags, n_outputs)
+    sizes : array of shape (n_bags,)
+
+    Returns
+    -------
+    step : float
+        0 if there is none, or if whole counts of bags of these sizes are no finer.
+    chance : float
+        Bound on the probability that exact proportions of these bags are all multiples of it; 0 if
+        some proportion is no whole count.
+
+    Examples
+    --------
+    >>> rounding_grid(np.array([0.33, 0.67]), np.array([3, 3]))
+    (0.01, 0.0)
+    >>> step, chance = rounding_grid(np.arange(30, 50) / 100, np.full(20, 500))
+    >>> step, bool(chance < 1e-9)
+    (0.01, True)
+    """
+    shares = proportions.reshape(len(sizes), -1)
+    on_grid = (s for s in ROUNDING_STEPS if _are_multiples(shares, s))
+    step = next(on_grid, 0.0)
+    if not are_whole_counts(shares, sizes).all():
+        return step, 0.0 if step else 1.0
+    coarser = step * sizes > 1 + 1e-6
+    if not coarser.any() or np.ptp(shares, axis=0).max() < SINGLE_PRECISION:
+        return 0.0, 1.0
+    chances = [_chance_of_multiples(a[coarser], sizes[coarser], step) for a in shares.T]
+    return step, min(1.0, len(ROUNDING_STEPS) * min(chances))
+
+
+def _are_multiples(values: Array, step: float) -> bool:
+    return bool((np.abs(values - step * np.round(values / step)) < SINGLE_PRECISION).all())
+
+
+def _chance_of_multiples(proportions: Array, sizes: Array, step: float) -> float:
+    """Chance that counts other than none and all are multiples, the larger of two laws'."""
+    prior = float(np.clip(sizes @ proportions / sizes.sum(), 1e-9, 1 - 1e-9))
+    inside = (proportions > SINGLE_PRECISION) & (proportions < 1 - SINGLE_PRECISION)
+    logs = 0.0
+    for size, number in zip(*np.unique(sizes[inside], return_counts=True), strict=True):
+        points = np.arange(step, 1 - step / 2, step) * size
+        points = np.round(points[np.abs(points - points.round()) < 1e-6 * size])
+        all_inside = max(1 - prior**size - (1 - prior) ** size, 1e-300)
+        binomial = stats.binom.pmf(points, size, prior).sum() / all_inside
+        logs += number * np.log(min(1.0, max(binomial, len(points) / (size - 1), 1e-300)))
+    return float(np.exp(logs))
+
+
+def rounding_variance(proportions: Array, sizes: Array) -> float:
+    r"""Variance :math:`s^2 / 12` of the noise that rounding to a step :math:`s` adds.
+
+    Raises
+    ------
+    BagDataError
+        If the proportions show no rounding.
+
+    Examples
+    --------
+    >>> round(12 * rounding_variance(np.array([0.3, 0.7, 0.3]), np.array([7, 7, 7])), 12)
+    0.01
+    """
+    step, chance = rounding_grid(np.asarray(proportions, dtype=float), np.asarray(sizes))
+    if not step or chance > 0.05:
+        raise BagDataError(
+            "noise_variance='rounding' needs proportions that were rounded, but these are no "
+            "multiples of a decimal step coarser than whole counts. Pass the variance itself, "
+            "step**2 / 12, or nothing if they are exact."
+        )
+    return step**2 / 12
+
+
+def read_rounding(noise_variance: Any, proportions: Array, sizes: Array) -> Array:
+    """Noise variance of each bag, stated by the word "rounding"."""
+    if noise_variance != "rounding":
+        raise BagDataError(
+            f"noise_variance must hold numbers or be 'rounding', got {noise_variance!r}."
+        )
+    return np.full(len(sizes), rounding_variance(proportions, sizes))
+
+
+def warn_of_rounding(proportions: Array, sizes: Array, ids: list[Hashable]) -> None:
+    """Warn if proportions said to be exact cannot be counts, or are all on a coarser grid."""
+    fractional = ~are_whole_counts(proportions.reshape(len(sizes), -1), sizes)
+    step, chance = rounding_grid(proportions, sizes)
+    if not fractional.any() and (not step or chance > FALSE_ALARMS):
+        return
+    if fractional.any():
+        first = np.flatnonzero(fractional)[0]
+        words = (
+            f"bag {ids[first]!r} has proportion {proportions[first]} of {sizes[first]} instances, "
+            f"which is no whole count ({fractional.sum()} such bags). "
+        )
+    else:
+        words = f"all are multiples of {step:g}, though whole counts are finer. "
+    way_out = (
+        f"If they were rounded to {step:g}, pass noise_variance='rounding'; if" if step else "If"
+    )
+    warnings.warn(
+        f"proportions: {words}{way_out} noise was added, its variance as `noise_variance`; if "
+        "instances are missing, the guarantees do not hold.",
+        BagDataWarning,
+        stacklevel=4,
+    )
 
 
 def check_noise_shows(proportions: Array, sizes: Array, variance: Array | None) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold
 
+from unbag.bags.noise import read_rounding
 from unbag.bags.reading import read_noise
 from unbag.bags.validation import (
     as_id_array,
@@ -37,9 +38,9 @@ class BagTarget(np.ndarray):
     proportions : mapping from bag id, or array of shape (n_instances,) or (n_instances, n_outputs)
         Average label of the instance's bag. A pandas Series or frame with fewer rows than there
         are instances goes by its index.
-    noise_variance : float, mapping from bag id, or array of shape (n_instances,), optional
-        Known variance of the noise in the proportions. `fit`, `score` and all others that take the
-        target read it there.
+    noise_variance : float, mapping from bag id, array of shape (n_instances,), or "rounding"
+        Known variance of the noise in the proportions, see `Bags.from_arrays`. `fit`, `score` and
+        all others that take the target read it there.
 
     Examples
     --------
@@ -75,7 +76,11 @@ class BagTarget(np.ndarray):
         sizes = np.bincount(codes)
         target.full_sizes = sizes[codes]
         rows = np.argsort(codes, kind="stable")
-        variance = read_noise(noise_variance, True, rows, sizes, ids)
+        if isinstance(noise_variance, str):
+            firsts = rows[np.cumsum(sizes) - sizes]
+            variance = read_rounding(noise_variance, values[firsts], sizes)
+        else:
+            variance = read_noise(noise_variance, True, rows, sizes, ids)
         target.noise_variance = None if variance is None else variance[codes]
         return target
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from unbag.arguments import check_choice
 from unbag.bags.batch import Task
+from unbag.bags.noise import rounding_grid
 from unbag.bags.validation import are_whole_counts
 from unbag.errors import BagDataError, BagDataWarning
 
@@ -84,21 +85,9 @@ def _gap(
         of_mean = np.sqrt(n_bags) * abs(errors.mean())
         gap = max(np.sqrt(np.square(errors).mean()) / 2, of_mean / 4)
         return float(gap), EXACT + float(np.sqrt(n_outputs * noise_variance.mean()))
-    allowed = EXACT + n_outputs * _last_decimal(proportions, sizes) / 2
+    step, chance = rounding_grid(proportions, sizes)
+    allowed = EXACT + n_outputs * (step if chance < 0.01 else 0) / 2
     return float(np.abs(errors).max()), allowed
-
-
-def _last_decimal(proportions: Array, sizes: Array) -> float:
-    """Unit that proportions were rounded to; 0 if they were not."""
-    units = (10.0**-decimals for decimals in range(1, 7))
-    unit = next((u for u in units if _are_multiples(proportions, u)), 0.0)
-    # Tenths of ten are counts, tenths of a thousand were rounded.
-    exact = are_whole_counts(proportions, sizes).all() and unit * sizes.max() < 1 + 1e-9
-    return 0.0 if exact else unit
-
-
-def _are_multiples(values: Array, unit: float) -> bool:
-    return bool(np.abs(values - unit * np.round(values / unit)).max() < 1e-7)
 
 
 def _range(sums: Array) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterable
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from unbag.errors import BagDataError, BagDataWarning
+from unbag.errors import BagDataError
 
 __all__ = [
     "are_whole_counts",
@@ -21,6 +20,7 @@ __all__ = [
     "check_noise_variance",
     "check_one_per_instance",
     "check_proportions",
+    "check_proportions_differ",
     "factorize",
     "match_to_bags",
     "one_per_instance",
@@ -228,7 +228,7 @@ def reach_of_noise(variance: Array) -> Array:
 def check_proportions(
     proportions: Array, sizes: Array, ids: list[Hashable], *, noise_variance: Array | None
 ) -> Array:
-    """Refuse NaN and what noise cannot explain; warn if an exact proportion cannot be a count."""
+    """Refuse NaN and what noise cannot explain."""
     proportions = np.asarray(proportions, dtype=float)
     per_bag = proportions.reshape(len(sizes), -1)
     _refuse(~np.isfinite(per_bag), proportions, ids, "finite", "Drop those bags, or repair them.")
@@ -242,18 +242,23 @@ def check_proportions(
         _refuse(outside, proportions, ids, "in [0, 1] but for their stated noise", way_out)
         return proportions
     _refuse((per_bag < 0) | (per_bag > 1), proportions, ids, "in [0, 1]", way_out)
-    fractional = ~are_whole_counts(per_bag, sizes)
-    if fractional.any():
-        first = np.flatnonzero(fractional)[0]
-        warnings.warn(
-            f"proportions: bag {ids[first]!r} has proportion {proportions[first]} of "
-            f"{sizes[first]} instances, which is no whole count ({fractional.sum()} such bags). "
-            "If proportions were rounded or noise was added, pass `noise_variance`; if instances "
-            "are missing, the guarantees do not hold.",
-            BagDataWarning,
-            stacklevel=4,
-        )
     return proportions
+
+
+def check_proportions_differ(proportions: Array) -> None:
+    """Refuse bags of one and the same proportion, all 0 above all, from which nothing is learned.
+
+    Examples
+    --------
+    >>> check_proportions_differ(np.array([0.25, 0.25]))
+    Traceback (most recent call last):
+    unbag.errors.BagDataError: nothing to learn from: all 2 bags have the proportion 0.25. ...
+    """
+    if (np.ptp(proportions, axis=0) < 1e-9).all():
+        raise BagDataError(
+            f"nothing to learn from: all {len(proportions)} bags have the proportion "
+            f"{proportions[0]}. Check which column was read; bags must differ in their labels."
+        )
 
 
 def are_whole_counts(proportions: Array, sizes: Array) -> Array:

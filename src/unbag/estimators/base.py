@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from unbag.bags import Bags, Task, bags_of, refuse_without_bags, variance_of
+from unbag.bags.validation import check_proportions_differ
 from unbag.errors import BagDataError
 from unbag.estimators.saving import plain_parameters
 from unbag.evaluation.risk import estimate_risk
@@ -42,8 +43,9 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
         *,
         reset: bool = True,
         classes: Any = None,
+        more_to_come: bool = False,
     ) -> Bags:
-        """Validate the arguments of `fit` and learn `classes_`."""
+        """Validate the arguments of `fit` and learn `classes_`; `partial_fit` has more to come."""
         bags, noise_variance = bags_of(y, bags), variance_of(y, noise_variance)
         if y is None:
             raise ValueError(
@@ -62,6 +64,8 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
         if not reset and (y.ndim > 1) == (self.task_ != "binary"):
             task = self.task_  # a few more bags may not tell it
         data = Bags.from_arrays(X, bags=bags, y=y, noise_variance=noise_variance, task=task)
+        if not more_to_come:
+            check_proportions_differ(data.proportions)
         self.classes_ = np.arange(max(2, data.n_outputs))
         self.task_ = data.task
         return data

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag.bags import Bags, Task
+from unbag.bags.validation import check_proportions_differ
 from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.closed_form import BagStatistics, RidgeSolution, project_to_simplex
@@ -146,6 +147,7 @@ class BagRidgeClassifier(BagEstimator):
         )
 
     def _fit_statistics(self, statistics: BagStatistics) -> BagRidgeClassifier:
+        check_proportions_differ(statistics.proportions)
         self._statistics = statistics
         return self._solve()
 
@@ -173,7 +175,16 @@ class BagRidgeClassifier(BagEstimator):
         seen: BagStatistics | None = getattr(self, "_statistics", None)
         if seen is not None and classes is None:
             classes = self.classes_
-        data = self._read(X, y, bags, noise_variance, task, reset=seen is None, classes=classes)
+        data = self._read(
+            X,
+            y,
+            bags,
+            noise_variance,
+            task,
+            reset=seen is None,
+            classes=classes,
+            more_to_come=True,
+        )
         added = BagStatistics.of(data)
         if seen is not None and seen.proportions.shape[1] != added.proportions.shape[1]:
             raise BagDataError(
