@@ -20,7 +20,6 @@ from unbag import make_bags
 from unbag.models import MODELS
 from unbag.training import Settings, Trial
 from unbag.training.batches import trial_data
-from unbag.training.loop import run_epoch
 from unbag.training.stack import Stack
 
 FEATURES = {"digits": 64, "mnist": 784}
@@ -49,10 +48,11 @@ def engine(X, y, *, n_trials):
     trials = [Trial(seed=seed) for seed in range(n_trials)]
     bags = [make_bags(X, y, bag_size=BAG_SIZE, seed=t.seed) for t in trials]
     data = [
-        trial_data(t, b, bags_per_batch=BAGS_PER_BATCH) for t, b in zip(trials, bags, strict=True)
+        trial_data(t, b, Settings(bags_per_batch=BAGS_PER_BATCH))
+        for t, b in zip(trials, bags, strict=True)
     ]
-    stack = Stack(trials, data, X, MODELS["mlp100"], Settings())
-    return lambda: run_epoch([stack], [], 1)
+    stack = Stack(trials, data, [None] * n_trials, X, MODELS["mlp100"], Settings())
+    return lambda: stack.run_epoch([], 1)
 
 
 def products(X, *, n_trials):

@@ -21,8 +21,9 @@ from unbag.errors import CompilationWarning
 from unbag.models import MODELS
 from unbag.training import Settings, Trial
 from unbag.training.batches import trial_data
-from unbag.training.loop import run_epoch, torch_switches
+from unbag.training.loop import torch_switches
 from unbag.training.stack import Stack
+from unbag_paper.compiled import CompiledAccelerator
 
 EPOCHS = 3
 
@@ -31,16 +32,17 @@ def kernel_times(name, shape):
     """Microseconds of each kernel in one step, on average over some epochs."""
     X, y = random_images(shape)
     X = torch.from_numpy(X).cuda()
-    settings = Settings(device="cuda", precision="bfloat16", compile=True, bags_per_batch=10)
-    data = trial_data(Trial(), make_bags(X, y, bag_size=100, seed=0), bags_per_batch=10)
+    fast = CompiledAccelerator(compile=True)
+    settings = Settings(device="cuda", precision="bfloat16", accelerator=fast, bags_per_batch=10)
+    data = trial_data(Trial(), make_bags(X, y, bag_size=100, seed=0), settings)
     with torch_switches(settings):
-        stack = Stack([Trial()], [data], X, MODELS[name], settings)
+        stack = Stack([Trial()], [data], [None], X, MODELS[name], settings)
         for epoch in range(2):
-            run_epoch([stack], [], epoch)
+            stack.run_epoch([], epoch)
         torch.cuda.synchronize()
         with profile(activities=[ProfilerActivity.CUDA]) as profiler:
             for epoch in range(2, 2 + EPOCHS):
-                run_epoch([stack], [], epoch)
+                stack.run_epoch([], epoch)
             torch.cuda.synchronize()
     n_steps = EPOCHS * len(stack.batches)
     times = Counter()

@@ -29,13 +29,15 @@ from unbag.models import MODELS
 from unbag.rules import DebiasedSquare
 from unbag.training import Settings, Trial
 from unbag.training.batches import as_inputs, trial_data
-from unbag.training.loop import run_epoch, torch_switches
+from unbag.training.loop import torch_switches
 from unbag.training.stack import Stack
+from unbag_paper.compiled import CompiledAccelerator
 from unbag_paper.data import Labelled
 from unbag_paper.runs.grid import load_grids
 from unbag_paper.runs.trainer import Trainer
 
 DEVICE = "cuda"
+ACCELERATOR = CompiledAccelerator(compile=True)
 N_INSTANCES = 20_000  # for steps
 # data set: shape, training instances
 PROBLEMS = {"mnist": ((1, 28, 28), 60_000), "cifar": ((3, 32, 32), 50_000)}
@@ -83,20 +85,29 @@ def eager_loop(name, X, n_steps):
 def engine(name, X, y, grid, precision, n_epochs=3):
     """Seconds of a step of one trial, among as many as the reproduction trains at once."""
     together = "cnn" not in name
-    n_trials = grid.stack_size(name, DEVICE) if together else Settings().side_by_side
-    settings = Settings(device=DEVICE, precision=precision, compile=True, bags_per_batch=10)
+    n_trials = grid.stack_size(name, DEVICE) if together else ACCELERATOR.side_by_side
+    settings = Settings(
+        device=DEVICE, precision=precision, accelerator=ACCELERATOR, bags_per_batch=10
+    )
     trials = [Trial(seed=seed) for seed in range(n_trials)]
     bags = [make_bags(X, y, bag_size=100, seed=t.seed) for t in trials]
-    data = [trial_data(t, b, bags_per_batch=10) for t, b in zip(trials, bags, strict=True)]
+    data = [trial_data(t, b, settings) for t, b in zip(trials, bags, strict=True)]
     groups = [list(range(n_trials))] if together else [[i] for i in range(n_trials)]
     with torch_switches(settings):
         stacks = [
-            Stack([trials[i] for i in g], [data[i] for i in g], X, MODELS[name], settings)
+            Stack(
+                [trials[i] for i in g],
+                [data[i] for i in g],
+                [None] * len(g),
+                X,
+                MODELS[name],
+                settings,
+            )
             for g in groups
         ]
-        run_epoch(stacks, [], 0)
-        run_epoch(stacks, [], 1)
-        run = lambda: [run_epoch(stacks, [], epoch) for epoch in range(2, 2 + n_epochs)]  # noqa: E731
+        for epoch in range(2):
+            ACCELERATOR.run_epoch(stacks, [], epoch)
+        run = lambda: [ACCELERATOR.run_epoch(stacks, [], epoch) for epoch in range(2, 2 + n_epochs)]  # noqa: E731
         return seconds(run) / (n_epochs * len(stacks[0].batches) * n_trials)
 
 

@@ -1,6 +1,6 @@
 """The training loop: what a trial gives alone it gives in a stack, and seeds decide everything."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -233,8 +233,21 @@ def test_bags_of_several_trials_must_have_the_same_instances(rng):
 def test_sample_splitting_spends_half_of_the_bags(rng):
     X, y = problem(rng)
     bags = make_bags(X, y, bag_size=10, seed=0)
-    [result] = train([Trial(EasyLog(prior="split"))], bags, settings=SHORT)
-    assert np.isfinite(result.history["loss"]).all()
+    seen = []
+
+    @dataclass(frozen=True)
+    class Watched(EasyLog):
+        def loss(self, logits, batch):
+            seen.append(batch)
+            return super().loss(logits, batch)
+
+    train([Trial(Watched(prior="split"))], bags, settings=replace(SHORT, max_epochs=1))
+    trained = np.concatenate([batch.proportions.numpy().ravel() for batch in seen])
+    assert len(trained) == bags.n_bags / 2
+    # The prior comes from the other half: together, the halves have the mean of all bags.
+    others = 2 * bags.prior - trained.mean()
+    assert abs(float(seen[0].prior) - others) < 1e-6
+    assert abs(others - trained.mean()) > 1e-3
 
 
 def test_multiclass_and_multilabel(rng):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar
-
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, max_pool2d
 
@@ -22,19 +19,12 @@ class Convolution(nn.Conv2d):
     pool : int
         1 for no pooling, 2 for windows of 2 x 2.
 
-    Notes
-    -----
-    `fused` is a hook for kernels that compute the three layers at once. It is called as a method,
-    and returns None for inputs that it is not made for.
-
     Examples
     --------
     >>> import torch
     >>> Convolution(1, 32, pool=2)(torch.zeros(5, 1, 28, 28)).shape
     torch.Size([5, 32, 13, 13])
     """
-
-    fused: ClassVar[Callable[[Convolution, Tensor], Tensor | None] | None] = None
 
     def __init__(
         self, in_channels: int, out_channels: int, *, padding: int = 0, pool: int = 1
@@ -45,7 +35,5 @@ class Convolution(nn.Conv2d):
 
     def forward(self, x: Tensor) -> Tensor:
         """Convolve, rectify and pool."""
-        if self.fused is not None and (value := self.fused(x)) is not None:
-            return value
         value = conv2d(x, self.weight, self.bias, padding=self.pad).relu()
         return value if self.pool == 1 else max_pool2d(value, self.pool)

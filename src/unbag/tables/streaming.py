@@ -93,7 +93,7 @@ class _Stream:
         prior = torch.tensor(np.stack([self._prior()] * len(trials)), dtype=torch.float32)
         task = parts.index.task
         self.step = Step(self.learner, optimizer, trials, torch.empty(0), prior, task=task)
-        self.record = Record(self.learner, settings.criterion, settings.patience)
+        self.record = Record(self.learner, settings)
         self.bags_per_batch = settings.bags_per_batch
         self.n_steps = 0
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 
 import torch
 from torch import Tensor
 
-from unbag.training.compiled import Checked, changes
-
-__all__ = ["StackedAdam"]
+__all__ = ["StackedAdam", "adam_update"]
 
 
 class StackedAdam:
@@ -26,8 +23,8 @@ class StackedAdam:
     learning_rates : Tensor of shape (n_trials,)
     stacked : bool
         Whether the parameters have a trial axis.
-    compile : bool
-        Whether to fuse the update into few kernels.
+    update : function
+        What moves the parameters; see `Accelerator.update`.
     betas, epsilon
         Decay rates and the number added to the denominator, as in the paper.
     """
@@ -38,7 +35,7 @@ class StackedAdam:
         learning_rates: Tensor,
         *,
         stacked: bool,
-        compile: bool = False,
+        update: Callable[..., None] | None = None,
         betas: tuple[float, float] = (0.9, 0.999),
         epsilon: float = 1e-7,
     ) -> None:
@@ -54,7 +51,7 @@ class StackedAdam:
         self.epsilon = epsilon
         self.first = [torch.zeros_like(p) for p in parameters]
         self.second = [torch.zeros_like(p) for p in parameters]
-        self.compile = compile
+        self.update = update or adam_update
         self.decays = [torch.ones((), device=learning_rates.device) for _ in betas]
 
     def scale_rates(self, factor: float) -> None:
@@ -78,12 +75,11 @@ class StackedAdam:
         # lr / (1 - beta_1^t) * m / (sqrt(v / (1 - beta_2^t)) + eps), with one pass less
         correction = (1 - self.decays[1]).sqrt()
         size = correction / (1 - self.decays[0])
-        move = _compiled_move() if self.compile else _move
         state = (self.parameters, self.first, self.second, self.rates)
-        move(*state, list(gradients), size, self.epsilon * correction, self.betas)
+        self.update(*state, list(gradients), size, self.epsilon * correction, self.betas)
 
 
-def _move(
+def adam_update(
     parameters: list[Tensor],
     first: list[Tensor],
     second: list[Tensor],
@@ -93,6 +89,7 @@ def _move(
     epsilon: Tensor,
     betas: tuple[float, float],
 ) -> None:
+    """Move parameters and both moments by one step, in place."""
     torch._foreach_lerp_(first, gradients, 1 - betas[0])
     torch._foreach_mul_(second, betas[1])
     torch._foreach_addcmul_(second, gradients, gradients, 1 - betas[1])
@@ -101,9 +98,3 @@ def _move(
     updates = torch._foreach_div(first, denominators)
     torch._foreach_mul_(updates, torch._foreach_mul(rates, size))
     torch._foreach_sub_(parameters, updates)
-
-
-@cache
-def _compiled_move() -> Callable[..., None]:
-    """One compiled function for all stacks, so that it is compiled once."""
-    return Checked("optimizer", _move, torch.compile(_move), changes)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from unbag.bags import BagBatch, Bags, Task, cut_batches, split_bags
 from unbag.errors import BagDataError, BagDataWarning
+from unbag.training.settings import Settings
 from unbag.training.trial import Trial
 
 __all__ = [
@@ -92,19 +93,19 @@ class TrialData:
         return (self.seed, *shape, *self.bags.sizes.tolist())
 
 
-def trial_data(trial: Trial, bags: Bags, *, bags_per_batch: int, shuffle: bool = True) -> TrialData:
+def trial_data(trial: Trial, bags: Bags, settings: Settings) -> TrialData:
     """Estimate the prior, on bags of its own if the rule wants that, and draw the batches."""
-    prior = bags.prior
+    prior, wanted = bags.prior, settings.batch_of(bags)
     if trial.rule.prior_share:
         bags, apart = split_bags(bags, share=trial.rule.prior_share, seed=trial.seed)
         prior = apart.prior
-    per_batch = min(bags_per_batch, bags.n_bags)
+    per_batch = min(wanted, bags.n_bags)
     if per_batch < trial.rule.min_bags:
         raise BagDataError(
             f"bags_per_batch must be at least {trial.rule.min_bags} for rule "
             f"{trial.rule.name!r}, got {per_batch}."
         )
-    seed = trial.seed if shuffle else None
+    seed = trial.seed if settings.shuffle else None
     batches = cut_batches(bags.n_bags, bags_per_batch=per_batch, seed=seed)
     return TrialData(bags, prior, tuple(batches), per_batch, seed)
 

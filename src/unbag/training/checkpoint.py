@@ -108,7 +108,7 @@ def description(stack: Stack, table: Bags, monitors: Sequence[Monitor]) -> dict[
 
 
 # How long, where and how fast a training goes does not make it another.
-_MAY_CHANGE = {"max_epochs", "device", "compile", "side_by_side", "progress"}
+_MAY_CHANGE = {"max_epochs", "device", "accelerator", "progress"}
 
 
 def _digest(values: Any) -> str:

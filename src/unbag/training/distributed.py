@@ -15,7 +15,7 @@ from unbag.randomness import derive_seed
 from unbag.training.batches import Batch, TrialData, as_tensor, trial_data
 from unbag.training.checkpoint import Checkpoints, description
 from unbag.training.learners import Learner
-from unbag.training.loop import run_epoch, torch_switches
+from unbag.training.loop import torch_switches
 from unbag.training.monitor import Monitor, check_names, on_device
 from unbag.training.settings import Settings
 from unbag.training.sharding import Shard, ShardedBatch, gather_shards
@@ -70,8 +70,7 @@ def train_sharded(
     settings = settings or Settings()
     check_names(monitors)
     shard, device = gather_shards(bags), torch.device(settings.device)
-    per_batch = settings.batch_of(shard.table)
-    data = trial_data(trial, shard.table, bags_per_batch=per_batch, shuffle=settings.shuffle)
+    data = trial_data(trial, shard.table, settings)
     X = as_tensor(bags.X, device)
     stack = _ShardedStack(shard, trial, data, X, get_model(model), settings)
     about = description(stack, shard.table, monitors)
@@ -84,7 +83,7 @@ def train_sharded(
                 break
             # Seeded anew each epoch, so that a training that goes on later draws the same.
             torch.manual_seed(derive_seed(trial.seed, "training", epoch, dist.get_rank()))
-            run_epoch([stack], here, epoch)
+            stack.run_epoch(here, epoch)
             if saved is not None:
                 saved.save(stack, epoch)
     return stack.results()[0]
@@ -103,7 +102,7 @@ class _ShardedStack(Stack):
         settings: Settings,
     ) -> None:
         self.shard = shard
-        super().__init__([trial], [data], X, build, settings)
+        super().__init__([trial], [data], [None], X, build, settings)
 
     def _model(self, build: ModelBuilder, trial: Trial, bags: Bags, X: Tensor) -> nn.Module:
         moments = _common_moments(X, self.shard, bags)
@@ -119,9 +118,7 @@ class _ShardedStack(Stack):
         return [self.shard.cut(data[0], i, self.device) for i in range(len(data[0].batches))]
 
     def _step(self, X: Tensor, prior: Tensor) -> Step | GraphedStep:
-        return _ShardedStep(
-            self.learner, self.optimizer, self.trials, X, prior, **self._step_options()
-        )
+        return self._plain_step(_ShardedStep, X, prior)
 
     def _measure(self, monitors: Sequence[Monitor]) -> dict[str, Tensor]:
         """Measured once, so that all workers agree to the last bit on when to stop."""

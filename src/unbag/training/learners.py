@@ -11,13 +11,12 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from unbag.models import KEY_SUFFIX, advance_key
-from unbag.training.compiled import Checked, values_and_gradients
+from unbag.training.accelerator import Accelerator
 
-__all__ = ["Learner", "SingleLearner", "StackedLearner", "why_not_stackable"]
+__all__ = ["STATEFUL_LAYERS", "Learner", "SingleLearner", "StackedLearner", "why_not_stackable"]
 
-# These draw from a global generator or change their buffers in place, which a stack cannot follow,
-# nor a comparison of two calls.
-_UNSTACKABLE = (
+# These draw from a global generator or change their buffers in place, which a stack cannot follow.
+STATEFUL_LAYERS = (
     nn.modules.dropout._DropoutNd,
     nn.modules.batchnorm._BatchNorm,
     nn.RNNBase,
@@ -54,22 +53,17 @@ class Learner(Protocol):
 
 
 class SingleLearner:
-    """One model, called directly or compiled."""
+    """One model, called directly or by an accelerator."""
 
     n_models = 1
 
-    def __init__(self, model: nn.Module, *, compile: bool = False) -> None:
+    def __init__(self, model: nn.Module, *, accelerator: Accelerator | None = None) -> None:
         self.model = model
         self.parameters: list[Tensor] = [p for p in model.parameters() if p.requires_grad]
-        self.forward: Callable[[Tensor], Tensor] = self._compiled() if compile else model
+        self.forward: Callable[[Tensor], Tensor] = (
+            model if accelerator is None else accelerator.net(model)
+        )
         self.keys = [b for n, b in model.named_buffers() if n.endswith(KEY_SUFFIX)]
-
-    def _compiled(self) -> Callable[[Tensor], Tensor]:
-        """Code for one size of batch at a time, whatever else was compiled before."""
-        compiled: Callable[[Tensor], Tensor] = torch.compile(self.model, dynamic=False)
-        if any(isinstance(module, _UNSTACKABLE) for module in self.model.modules()):
-            return compiled  # to call it twice would change what it holds or draws
-        return Checked("net", self.model, compiled, values_and_gradients(self.parameters))
 
     @property
     def state(self) -> dict[str, Tensor]:
@@ -162,7 +156,7 @@ def _copy_in_state(model: nn.Module, state: dict[str, Tensor]) -> nn.Module:
 def why_not_stackable(models: list[nn.Module], x: Tensor) -> str | None:
     """Reason the models must be trained in turn, or None; tried on one batch `x` of instances."""
     for module in models[0].modules():
-        if isinstance(module, _UNSTACKABLE):
+        if isinstance(module, STATEFUL_LAYERS):
             return f"it holds {type(module).__name__}, which keeps random or running state"
     try:
         learner = StackedLearner([copy.deepcopy(model) for model in models[:2]])

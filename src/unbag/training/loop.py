@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -20,14 +18,12 @@ from unbag.randomness import derive_seed
 from unbag.training.batches import TrialData, as_inputs, as_tensor, trial_data
 from unbag.training.learners import why_not_stackable
 from unbag.training.monitor import Monitor, check_names, on_device
-from unbag.training.progress import Tick, progress_bar
-from unbag.training.settings import Precision, Settings
+from unbag.training.progress import progress_bar
+from unbag.training.settings import Settings
 from unbag.training.stack import Stack, seeded_model
 from unbag.training.trial import Trial, TrialResult
 
-__all__ = ["Plan", "prepare", "run_epoch", "torch_switches", "train"]
-
-_MOST_FORMS = 200  # of one function that are compiled
+__all__ = ["Training", "torch_switches", "train"]
 
 
 def train(
@@ -37,10 +33,11 @@ def train(
     model: str | ModelBuilder = "mlp",
     monitors: Sequence[Monitor] = (),
     settings: Settings | None = None,
+    resume: Sequence[TrialResult] | None = None,
 ) -> list[TrialResult]:
     """Train many trials at once.
 
-    Trials whose batches have one layout are stacked and trained in one vectorised loop; a model
+    Trials whose batches have one layout are stacked and trained in one vectorised loop. A model
     that cannot be stacked is trained trial by trial, with a `StackingWarning` that says why.
 
     Parameters
@@ -54,6 +51,9 @@ def train(
     monitors : sequence of Monitor
         Measured after each epoch.
     settings : Settings, optional
+    resume : sequence of TrialResult, optional
+        One for each trial: training starts from its weights, with a fresh optimizer, possibly on
+        other bags. The new epochs are added to its history.
 
     Returns
     -------
@@ -71,68 +71,137 @@ def train(
     >>> from unbag import make_bags
     >>> X = np.random.default_rng(0).normal(size=(400, 2)).astype("float32")
     >>> bags = make_bags(X, X[:, 0] > 0, bag_size=10, seed=0)
-    >>> [result] = train([Trial(seed=0)], bags, settings=Settings(max_epochs=3))
-    >>> result.history["loss"].shape
+    >>> results = train([Trial(seed=0)], bags, settings=Settings(max_epochs=3))
+    >>> results[0].history["loss"].shape
     (3,)
+    >>> [longer] = train([Trial(seed=0)], bags, settings=Settings(max_epochs=2), resume=results)
+    >>> longer.n_epochs
+    5
     """
     settings = settings or Settings()
-    plan = prepare(trials, bags, model, monitors, settings)
-    at_once = settings.side_by_side if plan.X.is_cuda else 1
-    results: dict[int, TrialResult] = {}
-    total = settings.max_epochs * math.ceil(len(plan.groups) / at_once)
-    with (
-        progress_bar("training", total, show=settings.progress) as tick,
-        torch_switches(settings),
-    ):
-        for start in range(0, len(plan.groups), at_once):
-            chosen = plan.groups[start : start + at_once]
-            stacks = [plan.stack(group) for group in chosen]
-            interrupted = _run(stacks, plan.monitors, settings.max_epochs, tick)
-            for group, stack in zip(chosen, stacks, strict=True):
-                results |= dict(zip(group, stack.results(), strict=True))
-            if interrupted:
-                break
-    return [results[i] for i in sorted(results)]
+    training = Training(
+        trials, bags, model=model, monitors=monitors, settings=settings, resume=resume
+    )
+    training.run(until=settings.max_epochs)
+    results = training.results()
+    if resume is not None:
+        results = [new.after(old) for new, old in zip(results, resume, strict=False)]
+    return results
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Trials with their data on the device, and which of them train together."""
+class Training:
+    """Trials in training: `run` them up to some epoch, `keep` some of them, and run these on.
 
-    trials: Sequence[Trial]
-    data: list[TrialData]
-    X: Tensor
-    build: ModelBuilder
-    settings: Settings
-    monitors: list[Monitor]
-    groups: list[list[int]]
+    Parameters are those of `train`; ``settings.max_epochs`` only scales a cosine schedule.
 
-    def stack(self, group: list[int]) -> Stack:
-        """Set up the trials of a group."""
-        trials, data = [self.trials[i] for i in group], [self.data[i] for i in group]
-        return Stack(trials, data, self.X, self.build, self.settings)
+    Notes
+    -----
+    A trial that goes on gives what it gives when it is never stopped, up to rounding, unless its
+    model draws from torch's generator of a GPU.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unbag import make_bags
+    >>> X = np.random.default_rng(0).normal(size=(400, 2)).astype("float32")
+    >>> bags = make_bags(X, X[:, 0] > 0, bag_size=10, seed=0)
+    >>> training = Training([Trial(seed=0), Trial(seed=1), Trial(seed=2)], bags)
+    >>> training.run(until=2)
+    >>> training.keep([0, 2])
+    >>> training.run(until=5)
+    >>> [(result.trial.seed, result.n_epochs) for result in training.results()]
+    [(0, 5), (2, 5)]
+    """
+
+    def __init__(
+        self,
+        trials: Sequence[Trial],
+        bags: Bags | Sequence[Bags],
+        *,
+        model: str | ModelBuilder = "mlp",
+        monitors: Sequence[Monitor] = (),
+        settings: Settings | None = None,
+        resume: Sequence[TrialResult] | None = None,
+    ) -> None:
+        check_names(monitors)
+        check_some("trials", trials)
+        self.settings = settings or Settings()
+        device, build = torch.device(self.settings.device), get_model(model)
+        each = [bags] * len(trials) if isinstance(bags, Bags) else list(bags)
+        data = [trial_data(t, b, self.settings) for t, b in zip(trials, each, strict=True)]
+        X = _common_instances(each, device)
+        self.monitors = on_device(monitors, device)
+        self.groups = _groups(trials, data, _stackable(trials, build, each[0], X))
+        start = [None] * len(trials) if resume is None else [result.model for result in resume]
+        self.stacks = [
+            Stack(*(_pick(v, group) for v in (trials, data, start)), X, build, self.settings)
+            for group in self.groups
+        ]
+        self._random_states = [_random_state(stack) for stack in self.stacks]
+
+    def run(self, *, until: int) -> None:
+        """Train until every trial has had so many epochs or has run out of patience.
+
+        Ctrl-C ends it; trials that were not begun are dropped.
+        """
+        at_once = self.settings.accelerator.stacks_at_once
+        chunks = range(0, len(self.stacks), at_once)
+        total = len(chunks) * (until - min(len(stack.record.epochs) for stack in self.stacks))
+        with (
+            progress_bar("training", total, show=self.settings.progress) as tick,
+            torch_switches(self.settings),
+        ):
+            for first in chunks:
+                try:
+                    self._run_together(slice(first, first + at_once), until, tick)
+                except KeyboardInterrupt:
+                    self._interrupt(first, first + at_once)
+                    return
+
+    def _run_together(self, chosen: slice, until: int, tick: Any) -> None:
+        stacks = self.stacks[chosen]
+        with torch.random.fork_rng():
+            torch.set_rng_state(self._random_states[chosen][0])
+            for epoch in range(len(stacks[0].record.epochs), until):
+                if all(stack.finished for stack in stacks):
+                    break
+                self.settings.accelerator.run_epoch(stacks, self.monitors, epoch)
+                tick(stacks[0].summary)
+            self._random_states[chosen.start] = torch.get_rng_state()
+
+    def _interrupt(self, first: int, stop: int) -> None:
+        for stack in self.stacks[first:stop]:
+            stack.record.interrupted = True
+        self.stacks, self.groups = self.stacks[:stop], self.groups[:stop]
+
+    def keep(self, chosen: Sequence[int]) -> None:
+        """Go on with these trials, numbered in the order of `results`, and number them anew."""
+        numbers = {old: new for new, old in enumerate(sorted(set(chosen)))}
+        kept = []
+        for stack, group, state in zip(self.stacks, self.groups, self._random_states, strict=True):
+            positions = [p for p, i in enumerate(group) if i in numbers]
+            if 0 < len(positions) < len(group):
+                stack.keep(positions)
+            if positions:
+                kept.append((stack, [numbers[group[p]] for p in positions], state))
+        self.stacks, self.groups, self._random_states = map(list, zip(*kept, strict=True))
+
+    def results(self) -> list[TrialResult]:
+        """One result a trial that is still there, in their order."""
+        found: dict[int, TrialResult] = {}
+        for group, stack in zip(self.groups, self.stacks, strict=True):
+            found |= dict(zip(group, stack.results(), strict=True))
+        return [found[number] for number in sorted(found)]
 
 
-def prepare(
-    trials: Sequence[Trial],
-    bags: Bags | Sequence[Bags],
-    model: str | ModelBuilder,
-    monitors: Sequence[Monitor],
-    settings: Settings,
-) -> Plan:
-    """Check the arguments of `train`, draw the batches and group the trials."""
-    check_names(monitors)
-    check_some("trials", trials)
-    each = [bags] * len(trials) if isinstance(bags, Bags) else list(bags)
-    device = torch.device(settings.device)
-    data = [
-        trial_data(t, b, bags_per_batch=settings.batch_of(b), shuffle=settings.shuffle)
-        for t, b in zip(trials, each, strict=True)
-    ]
-    X, build = _common_instances(each, device), get_model(model)
-    groups = _groups(trials, data, _stackable(trials, build, each[0], X))
-    here = on_device(monitors, device)
-    return Plan(trials, data, X, build, settings, here, groups)
+def _pick(values: Sequence[Any], positions: Sequence[int]) -> list[Any]:
+    return [values[i] for i in positions]
+
+
+def _random_state(stack: Stack) -> Tensor:
+    """State of torch's generator at the start, for models that draw from it."""
+    seed = derive_seed(stack.trials[0].seed, "training")
+    return torch.Generator().manual_seed(seed).get_state()
 
 
 def _common_instances(bags: Sequence[Bags], device: torch.device) -> Tensor:
@@ -148,51 +217,11 @@ def _common_instances(bags: Sequence[Bags], device: torch.device) -> Tensor:
     return X
 
 
-def _run(stacks: list[Stack], monitors: Sequence[Monitor], max_epochs: int, tick: Tick) -> bool:
-    """Train stacks side by side until every trial is done; True if the user interrupted."""
-    try:
-        with torch.random.fork_rng():
-            torch.manual_seed(derive_seed(stacks[0].trials[0].seed, "training"))
-            for epoch in range(max_epochs):
-                run_epoch(stacks, monitors, epoch)
-                tick(stacks[0].summary)
-                if all(stack.finished for stack in stacks):
-                    break
-    except KeyboardInterrupt:
-        for stack in stacks:
-            stack.record.interrupted = True
-        return True
-    return False
-
-
-def run_epoch(stacks: list[Stack], monitors: Sequence[Monitor], epoch: int) -> None:
-    """One epoch of every stack, step by step in turn, so that a GPU overlaps them.
-
-    In the first epoch steps are captured, which must not be overlapped.
-    """
-    if epoch == 0 and len(stacks) > 1:
-        for stack in stacks:
-            run_epoch([stack], monitors, epoch)
-            torch.cuda.synchronize()
-        return
-    for stack in stacks:
-        with stack.on_stream():
-            stack.begin(epoch)
-    for number in range(max(len(stack.batches) for stack in stacks)):
-        for stack in stacks:
-            if number < len(stack.batches):
-                with stack.on_stream():
-                    stack.step(stack.batches[number])
-    for stack in stacks:
-        with stack.on_stream():
-            stack.end(monitors)
-
-
 def _stackable(trials: Sequence[Trial], build: ModelBuilder, bags: Bags, X: Tensor) -> bool:
     if len(trials) < 2:
         return False
     models = [seeded_model(build, t, bags, X) for t in trials[:2]]
-    # Under vmap a convolution is a grouped one, which on a GPU is slower than trials side by side.
+    # Under vmap a convolution is a grouped one, which on a GPU is slower than one net at a time.
     if X.is_cuda and any(isinstance(m, nn.Conv2d) for m in models[0].modules()):
         return False
     reason = why_not_stackable(models, as_inputs(X[:2]))
@@ -219,25 +248,11 @@ def _groups(trials: Sequence[Trial], data: Sequence[TrialData], stackable: bool)
 @contextmanager
 def torch_switches(settings: Settings) -> Iterator[None]:
     """Torch's own settings as a training needs them, put back afterwards."""
-    compiling = _room_to_compile() if settings.compile else nullcontext()
-    with _matrix_precision(settings.precision), compiling:
-        yield
-
-
-@contextmanager
-def _matrix_precision(precision: Precision) -> Iterator[None]:
-    """Allow a GPU's matrix units to round products to TF32."""
     matmul, convolution = torch.backends.cuda.matmul, torch.backends.cudnn
     before = matmul.allow_tf32, convolution.allow_tf32
-    matmul.allow_tf32 = convolution.allow_tf32 = precision != "float32"
+    matmul.allow_tf32 = convolution.allow_tf32 = settings.precision != "float32"
     try:
-        yield
+        with settings.accelerator.switches():
+            yield
     finally:
         matmul.allow_tf32, convolution.allow_tf32 = before
-
-
-def _room_to_compile() -> AbstractContextManager[None]:
-    """Nets and batches come in many forms; after eight, torch would go on uncompiled."""
-    from torch._dynamo import config
-
-    return config.patch(cache_size_limit=_MOST_FORMS)  # its name in every version

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from unbag.training.learners import Learner
+from unbag.training.settings import Settings
 from unbag.training.trial import Stopped, Trial, TrialResult
 
 __all__ = ["Record"]
@@ -22,19 +23,13 @@ class Record:
     Parameters
     ----------
     learner : Learner
-    criterion : str or None
-        Monitor to minimise; None keeps the last epoch.
-    patience : int or None
-        Epochs a trial may go without improving.
+    settings : Settings
+        Its `criterion` names the monitor to minimise, its `patience` the epochs without progress.
     """
 
-    def __init__(self, learner: Learner, criterion: str | None, patience: int | None) -> None:
-        if patience is not None and criterion is None:
-            raise ValueError(
-                "patience needs a criterion: set it to the name of a monitor, such as "
-                "'held_out_risk', or set patience=None."
-            )
-        self.learner, self.criterion, self.patience = learner, criterion, patience
+    def __init__(self, learner: Learner, settings: Settings) -> None:
+        self.learner = learner
+        self.criterion, self.patience = settings.criterion, settings.patience
         self.epochs: list[dict[str, Tensor]] = []
         self.interrupted = False
         device = learner.parameters[0].device

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from unbag.arguments import check_choice, check_device, check_whole
 from unbag.bags import Bags
+from unbag.training.accelerator import Accelerator
 
 __all__ = ["Precision", "Schedule", "Settings"]
 
@@ -45,12 +46,8 @@ class Settings:
     device : str
     precision : {"float32", "tf32", "bfloat16"}
         Of the matrix products on a GPU; weights are always single precision.
-    compile : bool
-        Compile the optimizer, and models and rules that are not stacked and see bags of one size;
-        worth it on a GPU only. What torch compiles wrongly, or not at all, runs uncompiled, with a
-        `CompilationWarning`.
-    side_by_side : int
-        On a GPU, how many trials that cannot be stacked share it, each on a stream of its own.
+    accelerator : Accelerator
+        Faster ways of running a step; by default none.
     progress : bool
         Show a progress bar.
     """
@@ -64,8 +61,7 @@ class Settings:
     schedule: Schedule = "constant"
     device: str = "cpu"
     precision: Precision = "float32"
-    compile: bool = False
-    side_by_side: int = 8
+    accelerator: Accelerator = field(default_factory=Accelerator)
     progress: bool = False
 
     def __post_init__(self) -> None:
@@ -73,9 +69,13 @@ class Settings:
         check_choice("precision", self.precision, get_args(Precision))
         check_device(self.device)
         check_whole("max_epochs", self.max_epochs)
-        check_whole("side_by_side", self.side_by_side)
         check_whole("bags_per_batch", self.bags_per_batch, optional=True)
         check_whole("patience", self.patience, optional=True)
+        if self.patience is not None and self.criterion is None:
+            raise ValueError(
+                "patience needs a criterion: set it to the name of a monitor, such as "
+                "'held_out_risk', or set patience=None."
+            )
 
     def rate_factor(self, epoch: int) -> float:
         """Learning rate of an epoch as a share of its base."""

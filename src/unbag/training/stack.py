@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from unbag.bags import Bags
 from unbag.models import ModelBuilder, Moments, Standardize, join_moments, moments_of
 from unbag.randomness import derive_seed
-from unbag.training.adam import StackedAdam
+from unbag.training.adam import StackedAdam, adam_update
 from unbag.training.batches import Batch, TrialData, as_inputs, cut_stack
 from unbag.training.learners import Learner, SingleLearner, StackedLearner
 from unbag.training.monitor import Monitor, measure_all
@@ -32,25 +33,34 @@ class Stack:
         self,
         trials: Sequence[Trial],
         data: Sequence[TrialData],
+        start: Sequence[nn.Module | None],
         X: Tensor,
         build: ModelBuilder,
         settings: Settings,
     ) -> None:
         self.trials, self.data, self.settings, self.device = trials, data, settings, X.device
         self.input_shape = tuple(X.shape[1:])
-        models = [self._model(build, t, d.bags, X) for t, d in zip(trials, data, strict=True)]
+        models = [
+            self._model(build, trial, own.bags, X)
+            if net is None
+            else copy.deepcopy(net).to(X.device)
+            for trial, own, net in zip(trials, data, start, strict=True)
+        ]
         self.batches = self._cut(data)
         self.learner = self._learner(models)
         rates = torch.tensor([t.learning_rate for t in trials], device=X.device)
         self.optimizer = StackedAdam(
-            self.learner.parameters, rates, stacked=len(trials) > 1, compile=settings.compile
+            self.learner.parameters,
+            rates,
+            stacked=len(trials) > 1,
+            update=settings.accelerator.update(adam_update),
         )
         prior = torch.tensor(
             np.array([d.prior for d in data]), dtype=torch.float32, device=X.device
         )
         self.step = self._step(X, prior)
         self.stream = torch.cuda.Stream() if X.device.type == "cuda" else None
-        self.record = Record(self.learner, settings.criterion, settings.patience)
+        self.record = Record(self.learner, settings)
 
     def _model(self, build: ModelBuilder, trial: Trial, bags: Bags, X: Tensor) -> nn.Module:
         return seeded_model(build, trial, bags, X)
@@ -59,16 +69,12 @@ class Stack:
         return cut_stack(data, self.device)
 
     def _step(self, X: Tensor, prior: Tensor) -> Step | GraphedStep:
-        step = Step(self.learner, self.optimizer, self.trials, X, prior, **self._step_options())
+        step = self._plain_step(Step, X, prior)
         return GraphedStep(step) if X.device.type == "cuda" else step
 
-    def _step_options(self) -> dict[str, Any]:
-        alone = len(self.trials) == 1  # stacks come in many shapes, each to be compiled anew
-        return {
-            "task": self.data[0].bags.task,
-            "precision": self.settings.precision,
-            "compile": self.settings.compile and alone,
-        }
+    def _plain_step(self, kind: type[Step], X: Tensor, prior: Tensor) -> Step:
+        parts = self.learner, self.optimizer, self.trials, X, prior
+        return kind(*parts, task=self.data[0].bags.task, settings=self.settings)
 
     def _measure(self, monitors: Sequence[Monitor]) -> dict[str, Tensor]:
         with autocast(self.device, self.settings.precision):
@@ -78,11 +84,21 @@ class Stack:
         if len(models) > 1:
             return StackedLearner(models)
         of_one_size = all(isinstance(batch.sizes, int) for batch in self.batches)
-        return SingleLearner(models[0], compile=self.settings.compile and of_one_size)
+        return SingleLearner(
+            models[0], accelerator=self.settings.accelerator if of_one_size else None
+        )
 
     def on_stream(self) -> AbstractContextManager[Any]:
         """Where this stack's work goes: on a GPU, a stream of its own."""
         return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)
+
+    def run_epoch(self, monitors: Sequence[Monitor], epoch: int) -> None:
+        """Train on every batch once, then measure."""
+        with self.on_stream():
+            self.begin(epoch)
+            for batch in self.batches:
+                self.step(batch)
+            self.end(monitors)
 
     def begin(self, epoch: int) -> None:
         """Set the learning rate, draw batches if asked to, and start adding up the loss."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from itertools import groupby
 
 import torch
@@ -14,9 +13,8 @@ from unbag.bags import Task
 from unbag.rules import Rule
 from unbag.training.adam import StackedAdam
 from unbag.training.batches import Batch, as_inputs
-from unbag.training.fused import fused_step
 from unbag.training.learners import Learner
-from unbag.training.settings import Precision
+from unbag.training.settings import Precision, Settings
 from unbag.training.trial import Trial
 
 __all__ = ["GraphedStep", "Step", "autocast", "rule_slices"]
@@ -51,13 +49,16 @@ class Step:
         prior: Tensor,
         *,
         task: Task,
-        precision: Precision = "float32",
-        compile: bool = False,
+        settings: Settings | None = None,
     ) -> None:
         self.learner, self.optimizer, self.X, self.prior = learner, optimizer, X, prior
         self.task: Task = task
-        self.precision, self.compile = precision, compile
+        settings = settings or Settings()
+        self.precision = settings.precision
         self.runs = rule_slices(trials)
+        # Stacks come in many shapes, and an accelerator would have to prepare each of them.
+        run = settings.accelerator.rule_step if len(trials) == 1 else lambda rule: rule.step
+        self.calls = [run(rule) for rule, _ in self.runs]
         n_outputs = 1 if prior.ndim == 1 else prior.shape[1]
         self.states = [self._fresh_state(trials, n_outputs) for _ in self.runs]
         self.loss_sum = torch.zeros(len(trials), device=X.device)
@@ -93,11 +94,10 @@ class Step:
         if self.task == "binary":
             logits = logits.squeeze(-1)
         parts = []
-        for number, (rule, trials) in enumerate(self.runs):
+        for number, (_, trials) in enumerate(self.runs):
             state = self.states[number][trials]
             bags = batch.bags(trials, self.prior, self.task)
-            call = partial(fused_step, rule) if self.compile else rule.step
-            loss, new_state = call(logits[trials], bags, state)
+            loss, new_state = self.calls[number](logits[trials], bags, state)
             if new_state is not state and new_state is not None:
                 state.copy_(new_state)
             parts.append(loss)

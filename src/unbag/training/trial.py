@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -79,6 +79,15 @@ class TrialResult:
     def n_epochs(self) -> int:
         """Epochs that were run."""
         return len(self.history["loss"])
+
+    def after(self, earlier: TrialResult) -> TrialResult:
+        """The same, with the history of the training that it went on from before its own."""
+        history = {
+            name: np.concatenate([earlier.history[name], values])
+            for name, values in self.history.items()
+            if name in earlier.history
+        }
+        return replace(self, history=history, best_epoch=earlier.n_epochs + self.best_epoch)
 
     def last(self, name: str) -> float:
         """Value of a monitor at the epoch the weights are from."""

@@ -13,6 +13,7 @@ from unbag.bags import Bags, make_bags
 from unbag.errors import TrainingError
 from unbag.training import Monitor, Settings, Trial, TrialResult, train
 from unbag.training.batches import as_inputs
+from unbag_paper.compiled import engine_settings
 from unbag_paper.data import Labelled
 from unbag_paper.runs.estimates import SNAPSHOT_EPOCH, TestBags
 from unbag_paper.runs.label_free_error import BLIND_ERROR, blind_error, hard_predictions
@@ -35,7 +36,7 @@ class Trainer:
     data : mapping from str to Labelled
     device : str
     settings : mapping
-        Further arguments of the engine's `Settings`.
+        Further arguments of `engine_settings`.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class Trainer:
             redraw=first.redraw,
             schedule=first.schedule,
             device=self.device,
-            **self.settings,
+            **engine_settings(self.settings),
         )
         trials = {Trial(s.make_rule(), s.learning_rate or 0.0, s.seed): s for s in stack}
         results = train(list(trials), bags, model=first.model, monitors=monitors, settings=settings)

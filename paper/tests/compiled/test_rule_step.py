@@ -5,7 +5,7 @@ import torch
 
 from unbag.bags import BagBatch
 from unbag.rules import RULES
-from unbag.training import fused
+from unbag_paper.compiled import rule_step as fused
 
 
 @pytest.fixture(autouse=True)

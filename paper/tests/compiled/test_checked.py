@@ -12,11 +12,15 @@ from unbag import BagBatch, Bags
 from unbag.errors import CompilationWarning
 from unbag.models import KeyedDropout
 from unbag.rules import DebiasedSquare, ProportionSquare
-from unbag.training import Settings, Trial, fused, train
-from unbag.training.adam import StackedAdam, _compiled_move, _move
-from unbag.training.compiled import Checked, changes, values_and_gradients
+from unbag.training import Settings, Trial, train
+from unbag.training.adam import StackedAdam, adam_update
 from unbag.training.learners import SingleLearner
 from unbag.training.loop import torch_switches
+from unbag_paper.compiled import CompiledAccelerator, rule_step
+from unbag_paper.compiled.accelerator import compiled_update
+from unbag_paper.compiled.checked import Checked, changes, values_and_gradients
+
+COMPILED = CompiledAccelerator(compile=True)
 
 
 def used(checked, *inputs):
@@ -127,7 +131,7 @@ def test_a_change_in_place_is_compared_by_how_much_it_changes():
 def test_a_miscompiled_net_is_trained_uncompiled(monkeypatch):
     monkeypatch.setattr(torch, "compile", lambda model, **options: lambda x: 0 * model(x))
     net = nn.Linear(2, 1)
-    learner = SingleLearner(net, compile=True)
+    learner = SingleLearner(net, accelerator=COMPILED)
     x = torch.ones(4, 2)
     with pytest.warns(CompilationWarning, match=r"compiles the net to .* runs uncompiled"):
         logits = learner.logits(x, shared=True)
@@ -137,21 +141,21 @@ def test_a_miscompiled_net_is_trained_uncompiled(monkeypatch):
 def test_a_net_that_holds_moments_is_called_once(monkeypatch):
     monkeypatch.setattr(torch, "compile", lambda model, **options: model)
     net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Linear(3, 1))
-    SingleLearner(net, compile=True).logits(torch.rand(4, 2), shared=True)
+    SingleLearner(net, accelerator=COMPILED).logits(torch.rand(4, 2), shared=True)
     assert net[1].num_batches_tracked == 1
 
 
 def test_unequal_bags_would_be_compiled_for_every_size_and_are_not(monkeypatch):
     compiled = []
     monkeypatch.setattr(torch, "compile", lambda model, **options: compiled.append(model) or model)
-    _compiled_move.cache_clear()
+    compiled_update.cache_clear()
     X = np.random.default_rng(0).normal(size=(30, 2)).astype("float32")
     for offsets in ([0, 10, 20, 30], [0, 8, 20, 30]):
         bags = Bags.from_arrays(X, offsets=offsets, counts=[2, 3, 4])
-        settings = Settings(max_epochs=1, bags_per_batch=2, compile=True)
+        settings = Settings(max_epochs=1, bags_per_batch=2, accelerator=COMPILED)
         train([Trial(ProportionSquare())], bags, model="linear", settings=settings)
-    _compiled_move.cache_clear()
-    fused._compiled.cache_clear()
+    compiled_update.cache_clear()
+    rule_step._compiled.cache_clear()
     assert sum(isinstance(model, nn.Module) and "Flatten" in repr(model) for model in compiled) == 1
 
 
@@ -161,27 +165,29 @@ def test_a_rule_that_forgets_its_state_when_compiled_is_stepped_uncompiled(monke
         return lambda *inputs: function(*inputs[:-1], torch.full_like(inputs[-1], torch.nan))
 
     monkeypatch.setattr(torch, "compile", forgetful)
-    fused._compiled.cache_clear()
+    rule_step._compiled.cache_clear()
     rule = DebiasedSquare(debias="moving", beta=0.9)
     batch = BagBatch(torch.linspace(0.2, 0.6, 5)[None], 6, None, torch.tensor([0.4]), "binary")
     logits, state = torch.full((1, 30), mean).logit(), torch.full((1, 1, 1), torch.nan)
     logits.requires_grad_()
     with pytest.warns(CompilationWarning, match="step of DebiasedSquare"):
-        loss, state = fused.fused_step(rule, logits, batch, state)
-    later, _ = fused.fused_step(rule, logits, batch, state * 0.5)
-    fused._compiled.cache_clear()
+        loss, state = rule_step.fused_step(rule, logits, batch, state)
+    later, _ = rule_step.fused_step(rule, logits, batch, state * 0.5)
+    rule_step._compiled.cache_clear()
     assert torch.equal(later, rule.step(logits, batch, state * 0.5)[0])
     assert not torch.equal(later, loss)
 
 
 def test_a_miscompiled_update_is_made_uncompiled(monkeypatch):
     monkeypatch.setattr(torch, "compile", lambda function, **options: lambda *inputs: None)
-    _compiled_move.cache_clear()
+    compiled_update.cache_clear()
     weights = [torch.ones(3, requires_grad=True)]
-    optimizer = StackedAdam(weights, torch.tensor([0.1]), stacked=False, compile=True)
+    optimizer = StackedAdam(
+        weights, torch.tensor([0.1]), stacked=False, update=COMPILED.update(adam_update)
+    )
     with pytest.warns(CompilationWarning, match="optimizer"):
         optimizer.step((torch.ones(3),))
-    _compiled_move.cache_clear()
+    compiled_update.cache_clear()
     torch.testing.assert_close(weights[0].detach(), torch.full((3,), 0.9))
 
 
@@ -189,15 +195,15 @@ def test_an_update_that_forgets_its_moments_is_seen_by_its_second_step():
     def forgetful(parameters, first, second, *others):
         for moment in second:
             moment.zero_()
-        _move(parameters, first, second, *others)
+        adam_update(parameters, first, second, *others)
 
     weights = [torch.ones(3, requires_grad=True)]
     state = (weights, [torch.zeros(3)], [torch.zeros(3)], [torch.tensor(0.1)], [torch.ones(3)])
     scalars = torch.tensor(1.0), torch.tensor(1e-7), (0.9, 0.5)
     with torch.no_grad():
-        assert not used(Checked("thing", _move, _move, changes), *state, *scalars)[1]
+        assert not used(Checked("thing", adam_update, adam_update, changes), *state, *scalars)[1]
     with torch.no_grad():
-        assert used(Checked("thing", _move, forgetful, changes), *state, *scalars)[1]
+        assert used(Checked("thing", adam_update, forgetful, changes), *state, *scalars)[1]
 
 
 @pytest.mark.parametrize("rate", [0.2, 0.25, 0.5])
@@ -219,7 +225,7 @@ def test_there_is_room_to_compile_many_forms_and_it_is_given_back():
     from torch._dynamo import config
 
     before = config.recompile_limit
-    with torch_switches(Settings(compile=True)):
+    with torch_switches(Settings(accelerator=COMPILED)):
         assert config.recompile_limit > 10 * before
     with torch_switches(Settings()):
         assert config.recompile_limit == before

@@ -15,7 +15,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from unbag.bags import BagBatch, Task
 from unbag.rules import Rule
-from unbag.training.compiled import Checked, values_and_gradients
+from unbag_paper.compiled.checked import Checked, values_and_gradients
 
 __all__ = ["fused_step"]
 
