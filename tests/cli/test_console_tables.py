@@ -13,8 +13,7 @@ from typer.testing import CliRunner
 
 from unbag.cli import app
 from unbag.cli.console_tables import show_candidates, show_metrics
-from unbag.evaluation import Evaluation
-from unbag.evaluation.results import Estimate
+from unbag.evaluation import Estimate, Evaluation
 from unbag.tables.record import evaluation_record
 
 
@@ -26,9 +25,9 @@ def shown(show, values):
 
 @pytest.mark.parametrize(
     ("value", "high", "note"),
-    [(0.98, 0.99, ""), (0.98, 1.16, "interval leaves 0 to 1"), (1.1, 1.2, "outside 0 to 1")],
+    [(0.98, 0.99, ""), (0.98, 1.16, ""), (1.1, 1.2, "noise puts it above 1")],
 )
-def test_an_interval_that_leaves_the_range_is_noted(value, high, note):
+def test_an_estimate_outside_its_range_is_noted(value, high, note):
     estimate = Estimate(value, 0.8, high, 0.1)
     nothing = np.zeros(0)
     found = Evaluation({"auc": estimate}, *[nothing] * 3, [], [], nothing, "binary", 9, 90, 0.95)
@@ -37,7 +36,7 @@ def test_an_interval_that_leaves_the_range_is_noted(value, high, note):
 
 
 def test_a_candidate_takes_one_line():
-    number = {"value": 0.12345, "low": 0.1, "high": 0.2}
+    number = Estimate(0.12345, 0.1, 0.2, 0.02).to_dict()
     candidate = {"name": "proportion_square", "risk": number, "error": number, "epochs": 100}
     lines = shown(show_candidates, [candidate])
     assert sum("proportion_square" in line and "100 epochs" in line for line in lines) == 1

@@ -176,7 +176,7 @@ def test_pipelines_that_look_at_frames_are_evaluated_and_compared(pipelines):
     assert 0.05 < evaluate(both, frame, y)["error"].value < 0.3
     found = compare_models(both, words, frame, y)
     errors = [evaluate(model, frame, y)["error"].value for model in (both, words)]
-    assert found.value == pytest.approx(errors[0] - errors[1])
+    assert found.difference.value == pytest.approx(errors[0] - errors[1])
 
 
 def test_pipelines_that_look_at_frames_are_searched_and_cross_fitted(pipelines):

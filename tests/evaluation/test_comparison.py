@@ -28,7 +28,7 @@ def test_is_the_difference_of_the_pairwise_risks(rng):
     bags = make_bags(np.zeros((600, 1)), labels, bag_size=7, seed=0)
     found = compare_scores(first, second, bags)
     risks = [pairwise_value(bags.mean(s) - bags.proportions, bags.sizes) for s in (first, second)]
-    assert found.value == pytest.approx(risks[0] - risks[1], abs=1e-9)
+    assert found.difference.value == pytest.approx(risks[0] - risks[1], abs=1e-9)
 
 
 @pytest.mark.parametrize("bag_size", [1, 5, 40])
@@ -42,8 +42,8 @@ def test_paired_intervals_cover_and_are_shorter(rng, bag_size):
             counts=labels.reshape(60, bag_size).sum(axis=1),
         )
         found = compare_scores(first, second, bags)
-        hits += found.low <= -0.05 <= found.high
-        widths.append(found.high - found.low)
+        hits += found.difference.low <= -0.05 <= found.difference.high
+        widths.append(found.difference.high - found.difference.low)
         apart.append(sum(estimate_risk(s, bags).standard_error ** 2 for s in (first, second)))
     assert abs(hits / 400 - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 400)
     assert np.mean(widths) < 4 * np.mean(np.sqrt(apart))
@@ -64,7 +64,7 @@ def test_it_covers_where_both_are_overconfident(rng, bag_size):
         )
         pair = (np.where(right, sure, 1 - sure) for sure in (0.999, 0.9))
         found = compare_scores(*pair, bags, loss="square")
-        hits += found.low <= brier[0] - brier[1] <= found.high
+        hits += found.difference.low <= brier[0] - brier[1] <= found.difference.high
     assert hits / 300 > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 300)
 
 
@@ -81,7 +81,7 @@ def test_noise_of_the_mean_is_part_of_the_interval(rng):
             noise_variance=variance,
         )
         found = compare_scores(scores, scores + 0.05, bags, loss="square")
-        hits += found.low <= -(0.05**2) <= found.high
+        hits += found.difference.low <= -(0.05**2) <= found.difference.high
     assert abs(hits / 300 - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 300)
 
 
@@ -92,9 +92,9 @@ def test_reads_as_a_sentence(rng):
     found = compare_models(first, second, np.zeros((40_000, 1)), y, bags=ids, names=("net", "tree"))
     assert str(found).startswith("net is better than tree by")
     swapped = compare_models(second, first, np.zeros((40_000, 1)), y, bags=ids)
-    assert swapped.value == pytest.approx(-found.value)
+    assert swapped.difference.value == pytest.approx(-found.difference.value)
     same = compare_models(first, first, np.zeros((40_000, 1)), y, bags=ids)
-    assert (same.value, same.p_value) == (0, 1)
+    assert (same.difference.value, same.p_value) == (0, 1)
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "geometric", "gaussian"])

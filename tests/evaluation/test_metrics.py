@@ -89,15 +89,15 @@ def score_estimates(world, rng, sizes, noise):
     found = {}
     for name, gradient in SCORE_METRICS.items():
         e = score_metric(gradient(positives), positives, noise_kurtosis=3.0)
-        found[name] = (e.value, e.standard_error, e.low, e.high)
+        found[name] = e
     return found
 
 
 def coverage(estimates, truth, n_draws):
     hits = dict.fromkeys(truth, 0)
     for _ in range(n_draws):
-        for name, (_, _, low, high) in estimates().items():
-            hits[name] += low <= truth[name] <= high
+        for name, e in estimates().items():
+            hits[name] += e.low <= truth[name] <= e.high
     return {name: hit / n_draws for name, hit in hits.items()}
 
 
@@ -132,7 +132,10 @@ def test_the_coverage_check_rejects_short_intervals(rng):
 
     def short():
         found = score_estimates(world, rng, np.full(50, 20), 0.0)
-        return {n: (v, s, (v + lo) / 2, (v + hi) / 2) for n, (v, s, lo, hi) in found.items()}
+        return {
+            n: replace(e, low=(e.value + e.low) / 2, high=(e.value + e.high) / 2)
+            for n, e in found.items()
+        }
 
     found = coverage(short, truths(world), 300)
     assert max(found.values()) < 0.95 - 4 * np.sqrt(0.95 * 0.05 / 300)
@@ -169,9 +172,9 @@ def test_calibration_error_knows_a_calibrated_score_from_another(rng):
     off = type(world)(np.clip(world.chances - 0.2, 0.01, 1), world.shares, world.chances)
     good = calibration_error(fit_positives(calibrated.draw(rng, np.full(400, 20))), n_bins=5)
     bad = calibration_error(fit_positives(off.draw(rng, np.full(400, 20))), n_bins=5)
-    assert good[2] == 0 and good[3] < 0.1
+    assert good.low == 0 and good.high < 0.1
     truth = np.abs((off.chances - off.scores).reshape(5, 8).mean(axis=1)).mean()
-    assert bad[2] < truth < bad[3]
+    assert bad.low < truth < bad.high
 
 
 def test_studentised_interval_is_that_of_student_without_skewness():

@@ -7,7 +7,7 @@ import torch
 from unbag.bags import Bags
 from unbag.bags.batch import BagBatch
 from unbag.errors import BagDataError
-from unbag.evaluation import RiskEstimate, estimate_risk, pairwise_value
+from unbag.evaluation import Estimate, estimate_risk, pairwise_value
 from unbag.evaluation.intervals import ResidualLaw, pearson_quantile
 from unbag.evaluation.risk import risk_from_residuals
 from unbag.evaluation.weighting import fit_variance, weighted_fit
@@ -260,8 +260,8 @@ def test_bad_scores_are_named(scores, message):
 
 
 def test_reads_as_a_sentence():
-    text = str(RiskEstimate(0.031, 0.022, 0.043, 0.005, 120, 0.95))
-    assert text == "3.1 % (95 % interval 2.2 to 4.3, from 120 bags)"
+    text = Estimate(0.031, 0.022, 0.043, 0.005, n_bags=120).percent
+    assert text == "3.1 % (95 % interval 2.2 to 4.3 %), from 120 bags"
 
 
 def test_pearson_quantiles_are_those_of_a_gamma():

@@ -53,8 +53,8 @@ def show_candidates(candidates: list[dict[str, Any]], console: Console) -> None:
     for candidate in candidates:
         unit = "trees" if "boosting" in candidate["name"] else "epochs"
         length = f"{candidate['epochs']} {unit}" if candidate["epochs"] else "closed form"
-        risk, error = candidate["risk"], candidate["error"]["value"]
-        cells = (f"{risk['value']:.4f}", _ends(risk), f"{100 * error:.1f} %", length)
+        risk, error = candidate["risk"], candidate["error"]
+        cells = (risk["headline"], _ends(risk), error["headline_percent"], length)
         table.add_row(candidate["name"], *cells)
     console.print(table)
 
@@ -65,10 +65,7 @@ def show_metrics(evaluation: dict[str, Any], console: Console) -> None:
     interval = f"{100 * evaluation['confidence']:g} % interval"
     table = Table("metric", "estimate", interval, "note", title=title)
     for name, found in evaluation["metrics"].items():
-        if found["value"] is None:
-            table.add_row(name, "", "", "not defined")
-        else:
-            table.add_row(name, f"{found['value']:.4f}", _ends(found), found["note"])
+        table.add_row(name, found["headline"], _ends(found), found["note"])
     console.print(table)
 
 
@@ -82,5 +79,5 @@ def show_seen(share: float, console: Console) -> None:
 
 
 def _ends(found: dict[str, Any]) -> str:
-    ends = ("?" if found[n] is None else f"{found[n]:.4f}" for n in ("low", "high"))
-    return " to ".join(ends)
+    ends = [found[n] for n in ("low", "high")]
+    return "" if None in ends else " to ".join(f"{end:.4f}" for end in ends)

@@ -15,7 +15,8 @@ from sklearn.model_selection import train_test_split
 from unbag.bags import Bags, make_bags
 from unbag.cli import options as opt
 from unbag.estimators import BagRidgeClassifier
-from unbag.evaluation.risk import RiskEstimate, estimate_risk
+from unbag.evaluation.estimate import Estimate
+from unbag.evaluation.risk import estimate_risk
 from unbag.rules import RULES, DebiasedSquare, Rule
 from unbag.tables.record import plain
 from unbag.training import Settings, Trial, train
@@ -33,7 +34,7 @@ class Outcome:
     bag_size: int
     n_held_out: int
     name: str
-    estimate: RiskEstimate
+    estimate: Estimate
     true_error: float
 
 
@@ -134,8 +135,8 @@ def table_of(outcomes: list[Outcome]) -> Table:
         if before is not None and before.bag_size != o.bag_size:
             table.add_section()
         interval = f"{100 * o.estimate.low:.1f} to {100 * o.estimate.high:.1f}"
-        estimate, true = f"{100 * o.estimate.value:.1f}", f"{100 * o.true_error:.1f}"
-        table.add_row(str(o.bag_size), o.name, estimate, interval, true)
+        true = f"{100 * o.true_error:.1f}"
+        table.add_row(str(o.bag_size), o.name, o.estimate.headline_percent, interval, true)
     return table
 
 

@@ -22,7 +22,7 @@ from unbag.estimators.saving import (
     read_folder,
     write_folder,
 )
-from unbag.evaluation.risk import RiskEstimate
+from unbag.evaluation.estimate import Estimate
 from unbag.models import ModelBuilder
 from unbag.randomness import draw_seed
 from unbag.rules import Rule, get_rule
@@ -80,7 +80,7 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         Labels that `predict` gives.
     result_ : TrialResult
         The trained net and its history.
-    risk_ : RiskEstimate or None
+    risk_ : Estimate or None
         Error of single predictions, with an interval, from bags set aside; None without any.
         ``print(clf)`` and notebooks show it in a line.
     n_features_in_ : int
@@ -286,7 +286,7 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         parameters = read_parameters(description, rule=rule) | {"model": builder}
         clf = cls._described(description | {"parameters": parameters})
         clf.n_outputs_, clf.pixels_ = description["n_outputs"], description["pixels"]
-        clf.risk_ = None if description["risk"] is None else RiskEstimate(**description["risk"])
+        clf.risk_ = None if description["risk"] is None else Estimate(**description["risk"])
         clf.result_ = read_result(description, tensors, parameters)
         return clf
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from unbag.arguments import check_share
 from unbag.bags import Bags, split_bags
 from unbag.errors import BagDataError, TrainingError
-from unbag.evaluation.risk import RiskEstimate, estimate_risk
+from unbag.evaluation.estimate import Estimate
+from unbag.evaluation.risk import estimate_risk
 from unbag.models import ModelBuilder
 from unbag.randomness import numpy_generator
 from unbag.training import (
@@ -73,7 +74,7 @@ def _finite(result: TrialResult) -> TrialResult:
 
 def train_and_measure(
     trial: Trial, bags: Bags, plan: FitPlan
-) -> tuple[TrialResult, RiskEstimate | None]:
+) -> tuple[TrialResult, Estimate | None]:
     """Train on some bags, measure on the others, and go on with all of them.
 
     What is measured is the net, or the nets, before the bags set aside have joined.
@@ -93,7 +94,7 @@ def train_and_measure(
 
 def train_with_patience(
     trial: Trial, bags: Bags, plan: FitPlan, criterion: Criterion
-) -> tuple[TrialResult, RiskEstimate]:
+) -> tuple[TrialResult, Estimate]:
     """Choose the epoch by one half of the bags set aside, measure on the other."""
     if not plan.share:
         raise ValueError("patience needs held-out bags: set validation_share, such as 0.2.")
@@ -135,9 +136,7 @@ def held_out_parts(n_bags: int, *, share: float | None, seed: int) -> list[Array
     return [np.sort(fold) for fold in np.array_split(order, N_FOLDS)]
 
 
-def measured_risk(
-    results: Sequence[TrialResult], parts: Sequence[Array], bags: Bags
-) -> RiskEstimate:
+def measured_risk(results: Sequence[TrialResult], parts: Sequence[Array], bags: Bags) -> Estimate:
     """Error of single predictions, each part of the bags scored by the net that left it out."""
     scores = np.zeros((len(bags.X), *np.shape(bags.proportions)[1:]))
     for result, part in zip(results, parts, strict=True):

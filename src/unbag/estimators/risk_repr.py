@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from unbag.evaluation.risk import RiskEstimate
+from unbag.evaluation.estimate import Estimate
 
 __all__ = ["TellsItsRisk"]
 
@@ -18,7 +18,7 @@ class TellsItsRisk(BaseEstimator):
     `repr` stays scikit-learn's own, because clones and tools read it.
     """
 
-    risk_: RiskEstimate | None
+    risk_: Estimate | None
 
     def __str__(self) -> str:
         line = self._risk_line()
@@ -42,9 +42,4 @@ class TellsItsRisk(BaseEstimator):
         risk = getattr(self, "risk_", None)
         if risk is None:
             return ""
-        value, low, high = (f"{100 * number:.1f}" for number in (risk.value, risk.low, risk.high))
-        outside = "" if 0 <= risk.value <= 1 else "; an estimate outside 0 to 100 % is by chance"
-        return (
-            f"estimated error {value} % ({100 * risk.confidence:g} % interval {low} to {high} %), "
-            f"from {risk.n_bags} held-out bags{outside}"
-        )
+        return f"estimated error {risk.percent.removesuffix('bags')}held-out bags"

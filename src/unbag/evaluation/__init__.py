@@ -2,11 +2,12 @@
 
 from unbag.evaluation.checks import BagReport, Finding, check_bags, check_made_bags
 from unbag.evaluation.comparison import Comparison, compare_models, compare_scores
+from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.evaluate import evaluate, evaluate_bags
 from unbag.evaluation.label_flip import FlipCheck, check_flip, repair_flip
 from unbag.evaluation.privacy import PrivacyNoise, privacy_noise
-from unbag.evaluation.results import Estimate, Evaluation
-from unbag.evaluation.risk import RiskEstimate, estimate_risk, pairwise_value
+from unbag.evaluation.results import Evaluation
+from unbag.evaluation.risk import estimate_risk, pairwise_value
 from unbag.evaluation.search import Candidate, Search, search_trials
 from unbag.evaluation.selection import bag_scorer, cross_fit_risk, cross_fit_scores
 
@@ -19,7 +20,6 @@ __all__ = [
     "Finding",
     "FlipCheck",
     "PrivacyNoise",
-    "RiskEstimate",
     "Search",
     "bag_scorer",
     "check_bags",

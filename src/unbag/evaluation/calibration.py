@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.functionals import Positives
 from unbag.evaluation.influence import mass_covariance, spread_of, studentised_interval
 
@@ -120,17 +121,13 @@ def calibration_curve(
 
 def calibration_error(
     positives: Positives, *, confidence: float = 0.95, n_bins: int = 10
-) -> tuple[float, float, float, float]:
+) -> Estimate:
     r"""Expected calibration error, :math:`\sum_b |E[(y - f) 1_b]|`.
 
     Absolute values of noisy gaps are too large on average. The estimate is the error at which the
     observed sum would be the median, the interval that at which it would not be extreme, when the
     gaps are in the proportion observed and their errors normal with known covariance. The sign of a
     gap counts as uncertain as its error makes it: errors of gaps cancel or add up by their signs.
-
-    Returns
-    -------
-    value, standard_error, low, high : float
     """
     bins = score_bins(positives, n_bins)
     members = (bins == np.arange(bins.max() + 1)[:, None]).astype(float)
@@ -153,7 +150,7 @@ def calibration_error(
     low, _ = _error_at(total, np.abs(gaps), signs, errors, 1 - tail)
     value, deviation = _error_at(total, np.abs(gaps), signs, errors, 0.5)
     high, _ = _error_at(total, spread, signs, errors, tail)
-    return value, deviation, low, high
+    return Estimate(value, low, high, deviation, n_bags=table.n_bags, confidence=confidence)
 
 
 def _folded_mean(mean: Array, deviation: Array) -> Array:

@@ -12,6 +12,7 @@ from scipy import stats
 from unbag.arguments import check_choice, check_share
 from unbag.bags import Bags
 from unbag.bags.tasks import risk_scale
+from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.evaluate import bags_to_score, scores_of
 from unbag.evaluation.residual_covariance import residual_product
 from unbag.evaluation.residual_laws import noise_of
@@ -28,41 +29,36 @@ class Comparison:
 
     Attributes
     ----------
-    value, low, high, standard_error : float
+    difference : Estimate
         Risk of the first minus risk of the second; negative if the first is better.
     p_value : float
         Of no difference, two-sided.
     disagreement : float
         Mean square difference of the two predictions: for decisions, how often they differ.
-    n_bags : int
-    confidence : float
     names : tuple of two str
 
     Examples
     --------
-    >>> print(Comparison(-0.012, -0.016, -0.008, 0.002, 1e-6, 0.03, 200, 0.95, ("A", "B")))
+    >>> difference = Estimate(-0.012, -0.016, -0.008, 0.002, lowest=-1.0, n_bags=200)
+    >>> print(Comparison(difference, 1e-6, 0.03, ("A", "B")))
     A is better than B by 1.2 ± 0.4 points (95 % interval, 200 bags, p = 1e-06)
     """
 
-    value: float
-    low: float
-    high: float
-    standard_error: float
+    difference: Estimate
     p_value: float
     disagreement: float
-    n_bags: int
-    confidence: float
     names: tuple[str, str]
 
     def __str__(self) -> str:
+        found = self.difference
         if not self.disagreement:
-            return f"{self.names[0]} and {self.names[1]} do not differ ({self.n_bags} bags)"
-        first, second = self.names if self.value <= 0 else self.names[::-1]
-        gap, half = 100 * abs(self.value), 50 * (self.high - self.low)
-        verb = "is better than" if self.low > 0 or self.high < 0 else "may be better than"
+            return f"{self.names[0]} and {self.names[1]} do not differ ({found.n_bags} bags)"
+        first, second = self.names if found.value <= 0 else self.names[::-1]
+        gap, half = 100 * abs(found.value), 50 * (found.high - found.low)
+        verb = "is better than" if found.low > 0 or found.high < 0 else "may be better than"
         return (
             f"{first} {verb} {second} by {gap:.1f} ± {half:.1f} points "
-            f"({100 * self.confidence:g} % interval, {self.n_bags} bags, p = {self.p_value:.2g})"
+            f"({100 * found.confidence:g} % interval, {found.n_bags} bags, p = {self.p_value:.2g})"
         )
 
 
@@ -102,7 +98,7 @@ def compare_models(
     >>> bags = Bags.from_arrays(np.zeros((6, 1)), offsets=[0, 2, 4, 6], counts=[1, 1, 1])
     >>> good = np.array([1.0, 0.0, 1.0, 0.0, 1.0, 0.0])
     >>> bad = np.array([1.0, 0.0, 1.0, 1.0, 0.0, 0.0])
-    >>> compare_models(good, bad, bags, names=("good", "bad")).value < 0
+    >>> compare_models(good, bad, bags, names=("good", "bad")).difference.value < 0
     True
     """
     data = bags_to_score(X, y, bags=bags, noise_variance=noise_variance)
@@ -141,7 +137,7 @@ def compare_scores(
     >>> bags = Bags.from_arrays(np.zeros((6, 1)), offsets=[0, 2, 4, 6], counts=[1, 1, 1])
     >>> good = np.array([1.0, 0.0, 1.0, 0.0, 1.0, 0.0])
     >>> bad = np.array([1.0, 0.0, 1.0, 1.0, 0.0, 0.0])
-    >>> compare_scores(good, bad, bags).value < 0
+    >>> compare_scores(good, bad, bags).difference.value < 0
     True
     """
     check_choice("loss", loss, get_args(Loss))
@@ -150,21 +146,23 @@ def compare_scores(
     pair = [checked_scores(scores, bags) for scores in (first, second)]
     f, g = [decisions(p, bags.task) for p in pair] if hard else pair
     scale = risk_scale(bags.task, bags.n_outputs, hard=hard)
+    highest = 2.0 if bags.task == "multiclass" and not hard else 1.0
     value, error = _difference(f, g, bags)
     freedom = max(bags.n_bags - 2, 1)
     half = stats.t.ppf((1 + confidence) / 2, freedom) * error * scale
     p_value = 2 * stats.t.sf(abs(value) / max(error, 1e-300), freedom) if error > 0 else 1.0
-    return Comparison(
-        value=scale * value,
-        low=scale * value - half,
-        high=scale * value + half,
-        standard_error=scale * error,
-        p_value=float(p_value),
-        disagreement=float(scale * ((f - g)[bags.rows] ** 2).sum(axis=1).mean()),
+    difference = Estimate(
+        scale * value,
+        scale * value - half,
+        scale * value + half,
+        scale * error,
+        lowest=-highest,
+        highest=highest,
         n_bags=bags.n_bags,
         confidence=confidence,
-        names=names,
     )
+    disagreement = float(scale * ((f - g)[bags.rows] ** 2).sum(axis=1).mean())
+    return Comparison(difference, float(p_value), disagreement, names)
 
 
 def _difference(f: Array, g: Array, bags: Bags) -> tuple[float, float]:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.functionals import ScoreTable
 from unbag.evaluation.intervals import ResidualLaw, invert_law
 from unbag.evaluation.residual_laws import fitted_law
@@ -114,7 +115,7 @@ def _one_class(table: ScoreTable) -> bool:
 
 def decision_intervals(
     errors: Errors, *, metrics: dict[str, Metric] | None = None, confidence: float = 0.95
-) -> dict[str, tuple[float, float, float, float]]:
+) -> dict[str, Estimate]:
     r"""Estimate metrics of the confusion matrix, with standard errors and intervals.
 
     The law of an estimate is known for every value of the three parameters. It is inverted along
@@ -123,7 +124,7 @@ def decision_intervals(
 
     Returns
     -------
-    dict of (value, standard_error, low, high), by metric
+    dict of Estimate, by metric
         NaN where a metric is not defined, as precision is when nothing is predicted positive.
     """
     metrics = DECISION_METRICS if metrics is None else metrics
@@ -145,13 +146,14 @@ def decision_intervals(
         part = slice(number * len(steps), (number + 1) * len(steps))
         value = float(metric(*estimate))
         if not np.isfinite(value):
-            found[name] = (np.nan,) * 4
+            found[name] = Estimate(np.nan, np.nan, np.nan, np.nan)
             continue
         law = paths[:, part], (second[:, :, part], third[:, part])
         low, high = _inverted(metric, value, *law, confidence=confidence)
-        # Shares of errors that cannot be are moved before the law is inverted, the estimate is not.
-        nearest = float(np.clip(value, 0, 1))
-        found[name] = value, float(starts[name][0][0]), min(low, nearest), max(high, nearest)
+        error = float(starts[name][0][0])
+        found[name] = Estimate(
+            value, low, high, error, n_bags=len(errors.sizes), confidence=confidence
+        )
     return found
 
 

@@ -13,11 +13,12 @@ from unbag.errors import BagDataError
 from unbag.evaluation import calibration
 from unbag.evaluation.confusion import DECISION_METRICS, decision_intervals, estimate_errors
 from unbag.evaluation.curves import SCORE_METRICS, Gradient
+from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.functionals import Positives, fit_positives, score_table
 from unbag.evaluation.influence import Spread, mass_covariance, spread_of, studentised_interval
 from unbag.evaluation.multiclass import confusion_matrix, multiclass_log_loss
 from unbag.evaluation.residual_laws import fitted_noise_kurtosis, noise_of
-from unbag.evaluation.results import Estimate, Evaluation
+from unbag.evaluation.results import Evaluation
 from unbag.evaluation.risk import checked_scores, decisions, estimate_risk
 
 __all__ = ["evaluate", "evaluate_bags", "score_metric"]
@@ -168,21 +169,17 @@ def _risks(values: Array, bags: Bags, settings: _Settings) -> dict[str, Estimate
     """Error and Brier score, and the log loss of several classes."""
     found = {}
     for name, loss in (("error", "zero_one"), ("brier", "square")):
-        risk = estimate_risk(
+        found[name] = estimate_risk(
             values,
             bags,
             loss=loss,  # type: ignore[arg-type]
             confidence=settings.confidence,
             noise_kurtosis=settings.noise_kurtosis,
         )
-        highest = 2.0 if bags.task == "multiclass" and loss == "square" else 1.0
-        ends = risk.value, risk.low, risk.high, risk.standard_error
-        found[name] = Estimate(*ends, highest=highest)
     if bags.task == "multiclass":
-        value, error, low, high = multiclass_log_loss(
+        found["log_loss"] = multiclass_log_loss(
             values, bags, noise_of(bags), confidence=settings.confidence
         )
-        found["log_loss"] = Estimate(value, low, high, error, highest=np.inf)
     return found
 
 
@@ -193,11 +190,7 @@ def _one_output(
     proportions = bags.proportions.reshape(bags.n_bags, -1)[:, output]
     table = score_table(scores, bags, proportions, noise_of(bags))
     errors = estimate_errors(table, noise_kurtosis=settings.noise_kurtosis)
-    intervals = decision_intervals(errors, confidence=settings.confidence)
-    found = {
-        name: Estimate(value, low, high, error)
-        for name, (value, error, low, high) in intervals.items()
-    }
+    found = decision_intervals(errors, confidence=settings.confidence)
     cells = np.array([_ends(found.pop(name)) for name in CELLS]).T.reshape(3, 2, 2)
     positives = fit_positives(table)
     for name, gradient_of in SCORE_METRICS.items():
@@ -208,10 +201,9 @@ def _one_output(
             noise_kurtosis=settings.fitted_kurtosis,
             highest=np.inf if name == "log_loss" else 1.0,
         )
-    value, error, low, high = calibration.calibration_error(
+    found["calibration_error"] = calibration.calibration_error(
         positives, confidence=settings.confidence, n_bins=settings.n_bins
     )
-    found["calibration_error"] = Estimate(value, low, high, error)
     return found, cells, *_curves(positives, settings)
 
 
@@ -247,7 +239,15 @@ def score_metric(
         curvature = found.second(direction) / spread.deviation**3
         spread = Spread(spread.deviation, spread.skewness, spread.freedom, curvature)
     low, high = studentised_interval(found.value, spread, confidence=confidence)
-    return Estimate(found.value, low, high, spread.deviation, highest=highest)
+    return Estimate(
+        found.value,
+        low,
+        high,
+        spread.deviation,
+        highest=highest,
+        n_bags=positives.table.n_bags,
+        confidence=confidence,
+    )
 
 
 def _merged(

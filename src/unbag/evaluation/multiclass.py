@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from unbag.bags import Bags
+from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.residual_covariance import residual_product
 
 __all__ = ["confusion_matrix", "multiclass_log_loss"]
@@ -92,13 +93,8 @@ def _to_confusion(squares: Array, crosses: Array, gaps: Array, chosen: Array) ->
 
 def multiclass_log_loss(
     scores: Array, bags: Bags, noise: Array, *, confidence: float = 0.95
-) -> tuple[float, float, float, float]:
-    r"""Mean of :math:`-\log f_y`, unbiased, with the scores themselves as control.
-
-    Returns
-    -------
-    value, standard_error, low, high : float
-    """
+) -> Estimate:
+    r"""Mean of :math:`-\log f_y`, unbiased, with the scores themselves as control."""
     scores = scores[bags.rows]
     losses = -np.log(np.clip(scores, 1e-15, 1))
     beyond, paired = residual_product(losses, scores, bags, noise)
@@ -108,4 +104,7 @@ def multiclass_log_loss(
     square += max(residual_product(losses**2, scores, bags, noise)[0], 0)
     error = float(np.sqrt(paired + max(square - value**2, 0) / bags.n_instances))
     half = stats.t.ppf((1 + confidence) / 2, bags.n_bags - 1) * error
-    return float(value), error, float(value - half), float(value + half)
+    ends = float(value - half), float(value + half)
+    return Estimate(
+        float(value), *ends, error, highest=np.inf, n_bags=bags.n_bags, confidence=confidence
+    )

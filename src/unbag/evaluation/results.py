@@ -10,68 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag.evaluation.calibration import Curve
+from unbag.evaluation.estimate import Estimate
 from unbag.extras import import_extra
 
-__all__ = ["Estimate", "Evaluation"]
+__all__ = ["Evaluation"]
 
 Array = NDArray[Any]
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """One metric: its estimate, interval and natural range.
-
-    Attributes
-    ----------
-    value, low, high, standard_error : float
-        The estimate is never clipped; see `outside`.
-    lowest, highest : float
-        Natural range of the metric.
-
-    Examples
-    --------
-    >>> print(Estimate(1.01, 0.97, 1.03, 0.02))
-    1.0100 (0.9700 to 1.0300), outside 0 to 1
-    >>> print(Estimate(0.99, 0.97, 1.03, 0.02))
-    0.9900 (0.9700 to 1.0300), interval leaves 0 to 1
-    >>> print(Estimate(1.75, 1.0, 1.0, 0.1))
-    1.7500 (1.0000 to 1.0000), nothing within 0 to 1 fits these bags
-    """
-
-    value: float
-    low: float
-    high: float
-    standard_error: float
-    lowest: float = 0.0
-    highest: float = 1.0
-
-    @property
-    def outside(self) -> bool:
-        """Whether the estimate lies outside the metric's natural range."""
-        return self._beyond(self.value)
-
-    @property
-    def note(self) -> str:
-        """What a reader must know of the numbers; empty if nothing."""
-        if np.isnan(self.value):
-            return "not defined"
-        words = {True: "outside", False: "interval leaves"}
-        where = f"{self.lowest:g} to {self.highest:g}"
-        if self.outside and self.high - self.low < 1e-9:
-            return f"nothing within {where} fits these bags"
-        if np.isinf(self.highest):
-            words = {True: "below", False: "interval goes below"}
-            where = f"{self.lowest:g}"
-        if self.outside or self._beyond(self.low) or self._beyond(self.high):
-            return f"{words[self.outside]} {where}"
-        return ""
-
-    def _beyond(self, value: float) -> bool:
-        return value < self.lowest - 1e-9 or value > self.highest + 1e-9
-
-    def __str__(self) -> str:
-        text = f"{self.value:.4f} ({self.low:.4f} to {self.high:.4f})"
-        return f"{text}, {self.note}" if self.note else text
 
 
 @dataclass(frozen=True)
@@ -126,8 +70,7 @@ class Evaluation:
         for column in ("estimate", f"{100 * self.confidence:g} % interval", "note"):
             table.add_column(column, justify="right" if column != "note" else "left")
         for name, found in self.estimates.items():
-            interval = f"{found.low:.4f} to {found.high:.4f}"
-            table.add_row(name, f"{found.value:.4f}", interval, found.note)
+            table.add_row(name, found.headline, found.interval, found.note)
         return table
 
     def __str__(self) -> str:
@@ -156,8 +99,7 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """All estimates as plain numbers, for JSON, each with its note."""
-        names = ("value", "low", "high", "standard_error", "note")
-        return {m: {n: getattr(e, n) for n in names} for m, e in self.estimates.items()}
+        return {name: found.to_dict() for name, found in self.estimates.items()}
 
     def plot_roc(self, ax: Any = None) -> Any:
         """Draw the ROC curve, or one per class or label, with its pointwise band."""

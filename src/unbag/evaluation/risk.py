@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -13,6 +13,7 @@ from unbag.arguments import check_choice, check_share
 from unbag.bags import Bags
 from unbag.bags.tasks import risk_scale
 from unbag.errors import BagDataError
+from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.intervals import ResidualLaw, invert_law, square_cumulants
 from unbag.evaluation.residual_laws import (
     fitted_law,
@@ -29,52 +30,12 @@ from unbag.evaluation.weighting import (
     weighted_fit,
 )
 
-__all__ = ["RiskEstimate", "estimate_risk", "pairwise_value"]
+__all__ = ["estimate_risk", "pairwise_value"]
 
 Array = NDArray[Any]
 Loss = Literal["zero_one", "square"]
 # Risks at which the law is worked out: steps of 8 %, between which it is all but linear.
 GRID = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 180)])
-
-
-@dataclass(frozen=True)
-class RiskEstimate:
-    """A risk estimated from bags, and what it might be instead.
-
-    Attributes
-    ----------
-    value : float
-        Unbiased estimate. With noisy proportions it can be negative; it is not clipped.
-    low, high : float
-        Ends of the interval, within the risk's natural range.
-    standard_error : float
-        Standard deviation the estimate would have if the risk were `value`.
-    n_bags : int
-    confidence : float
-
-    Examples
-    --------
-    >>> print(RiskEstimate(0.031, 0.022, 0.043, 0.005, 120, 0.95))
-    3.1 % (95 % interval 2.2 to 4.3, from 120 bags)
-    >>> print(RiskEstimate(1.7, 1.0, 1.0, 0.2, 120, 0.95))  # bags that are no random groups
-    170.0 %, and no risk fits the 120 bags
-    """
-
-    value: float
-    low: float
-    high: float
-    standard_error: float
-    n_bags: int
-    confidence: float
-
-    def __str__(self) -> str:
-        if self.high - self.low < 1e-9:
-            return f"{100 * self.value:.1f} %, and no risk fits the {self.n_bags} bags"
-        value, low, high = (100 * number for number in (self.value, self.low, self.high))
-        return (
-            f"{value:.1f} % ({100 * self.confidence:g} % interval {low:.1f} to {high:.1f}, "
-            f"from {self.n_bags} bags)"
-        )
 
 
 def pairwise_value(residuals: Any, sizes: Any, noise: Any = 0.0) -> float:
@@ -119,7 +80,7 @@ def estimate_risk(
     weights: Literal["optimal", "size"] = "optimal",
     noise_kurtosis: float | None = None,
     parts: Sequence[Array] | None = None,
-) -> RiskEstimate:
+) -> Estimate:
     """Estimate the risk of single instances from bags, with a confidence interval.
 
     Parameters
@@ -173,7 +134,7 @@ def estimate_risk(
         weights=weights,
         parts=parts,
     )
-    return rescaled(estimate, risk_scale(bags.task, bags.n_outputs, hard=hard))
+    return estimate.scaled(risk_scale(bags.task, bags.n_outputs, hard=hard))
 
 
 def risk_from_residuals(
@@ -186,7 +147,7 @@ def risk_from_residuals(
     confidence: float = 0.95,
     weights: Literal["optimal", "size"] = "optimal",
     parts: Sequence[Array] | None = None,
-) -> RiskEstimate:
+) -> Estimate:
     """Estimate the mean square of instance residuals, given those of bags (n_bags, n_outputs).
 
     Weights come from `law`, which must not depend on the residuals. The interval comes from
@@ -209,7 +170,15 @@ def risk_from_residuals(
         high = max(high, -np.log(1 - confidence) * law.highest / sizes.sum())
     # Bags without any residual have no spread of their own, but they do have an interval.
     error = float(np.interp(fit.risk, risks, deviation)) or high / 2
-    return RiskEstimate(fit.risk, low, high, error, len(sizes), confidence)
+    return Estimate(
+        fit.risk,
+        low,
+        high,
+        error,
+        highest=law.highest,
+        n_bags=len(sizes),
+        confidence=confidence,
+    )
 
 
 def law_of_estimate(
@@ -225,12 +194,6 @@ def law_of_estimate(
     deviation = np.sqrt(variance)
     third = third @ np.bincount(where, fit.weights**3)
     return deviation, np.where(deviation > 0, third / np.where(deviation > 0, deviation, 1) ** 3, 0)
-
-
-def rescaled(estimate: RiskEstimate, scale: float) -> RiskEstimate:
-    """Multiply a risk by a constant."""
-    numbers = ("value", "low", "high", "standard_error")
-    return replace(estimate, **{name: scale * getattr(estimate, name) for name in numbers})
 
 
 def checked_scores(scores: Any, bags: Bags) -> Array:

@@ -10,7 +10,8 @@ import numpy as np
 
 from unbag.arguments import check_some
 from unbag.bags import Bags, split_bags
-from unbag.evaluation.risk import RiskEstimate, estimate_risk
+from unbag.evaluation.estimate import Estimate
+from unbag.evaluation.risk import estimate_risk
 
 if TYPE_CHECKING:
     from unbag.training import Settings, Training, Trial, TrialResult
@@ -52,7 +53,7 @@ class Search:
     chosen : Candidate
     candidates : list of Candidate
         All of them, the best first; those that went further before the others.
-    risk : RiskEstimate
+    risk : Estimate
         Risk of the chosen net, from bags that neither trained nor chose it.
     trial_epochs : int
         Epochs trained in all.
@@ -61,7 +62,7 @@ class Search:
     best: TrialResult
     chosen: Candidate
     candidates: list[Candidate]
-    risk: RiskEstimate
+    risk: Estimate
     trial_epochs: int
 
 
@@ -195,7 +196,7 @@ def _candidate(model: Any, result: TrialResult) -> Candidate:
     return Candidate(result.trial, model, _risk(result), result.n_epochs, result.best_epoch)
 
 
-def _reported(result: TrialResult, bags: Bags) -> RiskEstimate:
+def _reported(result: TrialResult, bags: Bags) -> Estimate:
     import torch
 
     from unbag.training.batches import as_inputs, as_tensor

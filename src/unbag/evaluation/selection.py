@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from unbag.arguments import check_choice
 from unbag.bags import BagKFold, Bags, BagTarget, as_bags, bags_of, variance_of
 from unbag.errors import BagDataError
+from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.evaluate import METRICS, evaluate_bags, scores_of
-from unbag.evaluation.risk import RiskEstimate, estimate_risk
+from unbag.evaluation.risk import estimate_risk
 from unbag.parallel import Executor, SerialExecutor
 
 __all__ = ["bag_scorer", "cross_fit_risk", "cross_fit_scores"]
@@ -91,7 +92,7 @@ def cross_fit_risk(
     loss: Literal["zero_one", "square"] = "zero_one",
     confidence: float = 0.95,
     executor: Executor | None = None,
-) -> RiskEstimate:
+) -> Estimate:
     """Estimate an estimator's risk with every bag scored by a fit that did not see it.
 
     For too few bags to hold some out: all of them serve for training and for the estimate.

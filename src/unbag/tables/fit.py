@@ -12,8 +12,8 @@ from unbag.bags import Bags
 from unbag.errors import TableError
 from unbag.evaluation import (
     BagReport,
+    Estimate,
     Evaluation,
-    RiskEstimate,
     check_made_bags,
     estimate_risk,
     evaluate_bags,
@@ -49,7 +49,7 @@ class CandidateModel:
     ----------
     name : str
         "ridge", "boosting", "count_boosting", or the rule of a net.
-    risk, error : RiskEstimate
+    risk, error : Estimate
         Square risk, by which is chosen, and 0-1 error.
     epochs : int
         Best number of epochs, or of trees; 0 for the closed form.
@@ -57,8 +57,8 @@ class CandidateModel:
     """
 
     name: str
-    risk: RiskEstimate
-    error: RiskEstimate
+    risk: Estimate
+    error: Estimate
     epochs: int = 0
     history: dict[str, Array] | None = None
 
@@ -252,7 +252,7 @@ def _candidate(result: TrialResult, choosing: Bags) -> CandidateModel:
     return CandidateModel(name, *_risks(scores, choosing), epochs, result.history)
 
 
-def _risks(scores: Array, bags: Bags) -> tuple[RiskEstimate, RiskEstimate]:
+def _risks(scores: Array, bags: Bags) -> tuple[Estimate, Estimate]:
     return estimate_risk(scores, bags, loss="square"), estimate_risk(scores, bags)
 
 

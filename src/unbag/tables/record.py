@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unbag.evaluation import BagReport, Evaluation, RiskEstimate
+from unbag.evaluation import BagReport, Evaluation
 from unbag.evaluation.calibration import Curve
 from unbag.tables.fingerprints import marks_of
 from unbag.tables.fit import CandidateModel, TableFit, fit_table
@@ -226,15 +226,11 @@ def _candidate(candidate: CandidateModel) -> dict[str, Any]:
     history = candidate.history or {}
     return {
         "name": candidate.name,
-        "risk": _risk(candidate.risk),
-        "error": _risk(candidate.error),
+        "risk": candidate.risk.to_dict(),
+        "error": candidate.error.to_dict(),
         "epochs": candidate.epochs,
         "history": {name: np.asarray(values).tolist() for name, values in history.items()},
     }
-
-
-def _risk(found: RiskEstimate) -> dict[str, float]:
-    return {name: getattr(found, name) for name in ("value", "low", "high", "standard_error")}
 
 
 def _curve(curve: Curve) -> dict[str, list[float]]:

@@ -1,0 +1,150 @@
+"""`Estimate`: a number estimated from bags, its interval, and how both are put into words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Estimate"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number estimated from bags.
+
+    Attributes
+    ----------
+    value : float
+        The estimate itself. It is not clipped, so noise can put it outside the metric's range.
+    low, high : float
+        Ends of the interval, within the metric's range. NaN where the bags allow no interval.
+    standard_error : float
+    lowest, highest : float
+        Range of the metric.
+    n_bags : int, optional
+    confidence : float
+    reason : str
+        Why there is no interval.
+
+    Notes
+    -----
+    An interval contains its estimate, unless the estimate lies outside the metric's range. Such an
+    estimate is never printed as a model's quality: the text says "at most", "at least" or "cannot
+    tell" instead.
+
+    Examples
+    --------
+    >>> print(Estimate(0.99, 0.97, 1.03, 0.02))
+    0.9900 (95 % interval 0.9700 to 1.0000)
+    >>> print(Estimate(-0.01, -0.05, 0.03, 0.02))
+    at most 0.0300 (95 % interval 0.0000 to 0.0300): noise puts it below 0
+    >>> print(Estimate(1.75, 1.4, 2.1, 0.1))
+    cannot tell: no value within 0 to 1 fits these bags
+    >>> Estimate(0.031, 0.022, 0.043, 0.005, n_bags=120).percent
+    '3.1 % (95 % interval 2.2 to 4.3 %), from 120 bags'
+    """
+
+    value: float
+    low: float
+    high: float
+    standard_error: float
+    lowest: float = 0.0
+    highest: float = 1.0
+    n_bags: int | None = None
+    confidence: float = 0.95
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        low, high = (
+            float(np.clip(end, self.lowest, self.highest)) for end in (self.low, self.high)
+        )
+        if not self.outside:
+            low, high = min(low, self.value), max(high, self.value)
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
+    @property
+    def outside(self) -> bool:
+        """Whether the estimate lies outside the metric's range."""
+        return self.value < self.lowest - 1e-9 or self.value > self.highest + 1e-9
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether the bags allow an interval."""
+        return not np.isnan([self.value, self.low, self.high]).any()
+
+    @property
+    def _fits(self) -> bool:
+        return not self.outside or self.high - self.low > 1e-9
+
+    @property
+    def _tells(self) -> bool:
+        """Whether the interval leaves out anything, if the estimate is not one to print."""
+        whole = self.low <= self.lowest and self.high >= self.highest
+        return self.has_interval and self._fits and not (self.outside and whole)
+
+    def _headline(self, form: str) -> str:
+        if np.isnan(self.value):
+            return "not defined"
+        if not self._tells:
+            return "cannot tell"
+        if not self.outside:
+            return format(self.value, form)
+        below = self.value < self.lowest
+        return f"at most {self.high:{form}}" if below else f"at least {self.low:{form}}"
+
+    @property
+    def headline(self) -> str:
+        """The estimate in words: a number, "at most", "at least" or "cannot tell"."""
+        return self._headline(".4f")
+
+    @property
+    def headline_percent(self) -> str:
+        """The headline as a percentage."""
+        return self._headline(".1%").replace("%", " %")
+
+    @property
+    def interval(self) -> str:
+        """The interval in words; empty if there is none."""
+        return f"{self.low:.4f} to {self.high:.4f}" if self.has_interval and self._fits else ""
+
+    @property
+    def note(self) -> str:
+        """What a reader must know of the numbers; empty if nothing."""
+        if not self.has_interval:
+            return self.reason or "not defined"
+        if not self._fits:
+            return f"no value within {self.lowest:g} to {self.highest:g} fits these bags"
+        if self.outside:
+            side = ("below", self.lowest) if self.value < self.lowest else ("above", self.highest)
+            return f"noise puts it {side[0]} {side[1]:g}"
+        return ""
+
+    @property
+    def percent(self) -> str:
+        """The estimate as a percentage, with its interval and number of bags."""
+        text = self.headline_percent
+        if self.interval:
+            ends = f"{100 * self.low:.1f} to {100 * self.high:.1f} %"
+            text += f" ({100 * self.confidence:g} % interval {ends})"
+        text += f": {self.note}" if self.note else ""
+        return f"{text}, from {self.n_bags} bags" if self.n_bags else text
+
+    def scaled(self, scale: float) -> Estimate:
+        """Multiply by a positive constant, the range included."""
+        names = ("value", "low", "high", "standard_error", "lowest", "highest")
+        return replace(self, **{name: scale * getattr(self, name) for name in names})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and words, for JSON and tables."""
+        names = ("value", "low", "high", "standard_error", "headline", "headline_percent", "note")
+        return {name: getattr(self, name) for name in names}
+
+    def __str__(self) -> str:
+        interval = (
+            f" ({100 * self.confidence:g} % interval {self.interval})" if self.interval else ""
+        )
+        note = f": {self.note}" if self.note and self.note != self.headline else ""
+        return f"{self.headline}{interval}{note}"
