@@ -1,24 +1,20 @@
-"""Child processes that write to a store, and what is in it afterwards."""
+"""Child processes that write rows, and what is in the folder afterwards."""
 
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
-import unbag
-from unbag_paper.runs.rows import Store
+from unbag_paper.runs.rows import read_rows
 
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parents[3]
 
-# Children take the package without its __init__, which imports torch and would take seconds.
 PREAMBLE = f"""
-import os, signal, sys, types
-package = sys.modules["unbag"] = types.ModuleType("unbag")
-package.__path__ = [{str(Path(unbag.__file__).parent)!r}]
-sys.path.insert(0, {str(HERE)!r})
-from handmade import row, spec
-from unbag_paper.runs.rows import Store
-store = Store(sys.argv[1])
+import os, signal, sys
+sys.path[:0] = {[str(ROOT), *sys.path]!r}
+from paper.tests.support.handmade import row, spec
+from unbag_paper.runs import rows
+store = rows.Store(sys.argv[1])
 """
 
 
@@ -35,6 +31,6 @@ def run_killed(code, *arguments):
     return output.split()
 
 
-def seeds_in(path):
-    with Store(path) as store:
-        return {r.spec.seed for r in store.rows()}
+def seeds_in(folder):
+    """Seeds of the rows, in order; a row that was doubled would show twice."""
+    return sorted(row.spec.seed for row in read_rows(folder))

@@ -10,10 +10,12 @@ from typing import Annotated, Any
 import typer
 
 from unbag.cli import options as opt
-from unbag.errors import StoreError
 
 __all__ = ["What", "merge", "reproduce"]
 
+
+_STORE = "Folder of rows."
+_DEFAULT_STORE = Path("paper/results/rows")
 
 _HOW = (
     "Prints the plan first; rows are saved as they are finished. Killed or out of time, the same "
@@ -45,11 +47,11 @@ class What(StrEnum):
     def help(self) -> str:
         """What the command does, with examples."""
         examples = {
-            What.MNIST: ["--rows linear,mlp100 --ks 100 --seeds 2", "--device cuda --resume"],
+            What.MNIST: ["--models linear,mlp100 --bag-sizes 100 --seeds 2", "--device cuda --resume"],
             What.CIFAR: ["--plan", "--exact --device cuda --minutes 50 --resume --json"],
             What.FIGURES: ["--plan", "--device cuda --resume"],
             What.ALL: ["--plan --json", "--device cuda --protocol paper --resume"],
-            What.RENDER: ["--out pages/", "--store rows.sqlite --json"],
+            What.RENDER: ["--out pages/", "--store more/rows --json"],
         }[self]
         lines = [f"  unbag-paper {self} {options}" for options in examples]
         how = [] if self is What.RENDER else [_HOW]
@@ -100,9 +102,9 @@ _GRIDS = {
 def reproduce(
     context: typer.Context,
     *,
-    rows: Annotated[str, typer.Option(help="Models, such as linear,mlp100.")] = "",
+    models: Annotated[str, typer.Option(help="Models, such as linear,mlp100.")] = "",
     rules: Annotated[str, typer.Option(help="Rules, by label or name.")] = "",
-    ks: Annotated[str, typer.Option(help="Bag sizes, such as 10,100.")] = "",
+    bag_sizes: Annotated[str, typer.Option(help="Bag sizes, such as 10,100.")] = "",
     exact: Annotated[
         bool, typer.Option("--exact", help="A table on the paper's own images, bags and batches.")
     ] = False,
@@ -124,12 +126,12 @@ def reproduce(
         int, typer.Option(min=1, help="Trials not stacked that share a GPU.")
     ] = 8,
     data: Annotated[Path | None, typer.Option(help="Folder that holds the data files.")] = None,
-    store: Annotated[Path, typer.Option(help="Where rows are kept.")] = Path("results/rows.sqlite"),
+    store: Annotated[Path, typer.Option(help=_STORE)] = _DEFAULT_STORE,
     out: Annotated[
         Path | None,
-        typer.Option(help="Where tables and figures go; whole ones to tables/ beside the store."),
+        typer.Option(help="Where tables and figures go; whole ones to tables/ beside the rows."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a store.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the rows that are there.")] = False,
     minutes: Annotated[float | None, typer.Option(min=0, help="Stop cleanly before this.")] = None,
     ray: Annotated[
         str | None, typer.Option(help="Train on Ray: local, or a cluster's address.")
@@ -144,7 +146,7 @@ def reproduce(
 
     request = Request(
         grids=_grids(what, exact),
-        restriction=_restriction(rows, rules, ks, seeds, epochs),
+        restriction=_restriction(models, rules, bag_sizes, seeds, epochs),
         options={"device": device, "protocol": str(protocol), "label_free": label_free},
         settings={
             "precision": str(precision),
@@ -166,28 +168,25 @@ def reproduce(
 
 
 def merge(
-    files: Annotated[list[Path], typer.Argument(help="Stores whose rows are added.")],
-    store: Annotated[Path, typer.Option(help="Where rows are kept.")] = Path("results/rows.sqlite"),
+    folders: Annotated[list[Path], typer.Argument(help="Folders whose rows are added.")],
+    store: Annotated[Path, typer.Option(help=_STORE)] = _DEFAULT_STORE,
     commit: Annotated[str | None, typer.Option(help="Commit of rows that do not know it.")] = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Add the rows of other stores, such as one that came back from another machine.
+    """Add the rows of other folders, such as one that came back from another machine.
 
     Examples:
 
-      unbag-paper merge gpu/rows.sqlite
+      unbag-paper merge gpu/rows
 
-      unbag-paper merge a.sqlite b.sqlite --store results/rows.sqlite --json
+      unbag-paper merge a/rows b/rows --store paper/results/rows --json
     """
     from unbag_paper.runs.rows import Store
 
-    if missing := [file for file in files if not file.is_file()]:
-        raise StoreError(f"There is no store at {missing[0]}.")
-    with Store(store) as rows:
-        new = {str(file): rows.merge(file, commit=commit) for file in files}
-        rows.compact()
-    for file, n_rows in new.items():
-        opt.console(as_json).print(f"{file}: {n_rows} new rows", soft_wrap=True)
+    rows = Store(store)
+    new = {str(folder): rows.merge(folder, commit=commit) for folder in folders}
+    for folder, n_rows in new.items():
+        opt.console(as_json).print(f"{folder}: {n_rows} new rows", soft_wrap=True)
     opt.answer({"store": str(store), "new_rows": new}, as_json)
 
 
@@ -204,13 +203,14 @@ def _words(text: str) -> list[str] | None:
 
 
 def _restriction(
-    rows: str, rules: str, ks: str, seeds: int | None, epochs: int | None
+    models: str, rules: str, bag_sizes: str, seeds: int | None, epochs: int | None
 ) -> dict[str, Any]:
-    sizes = _words(ks)
+    sizes = _words(bag_sizes)
     if sizes is not None and not all(size.isdigit() for size in sizes):
-        raise typer.BadParameter(f"bag sizes must be whole numbers, got {ks!r}", param_hint="--ks")
+        message = f"bag sizes must be whole numbers, got {bag_sizes!r}"
+        raise typer.BadParameter(message, param_hint="--bag-sizes")
     return {
-        "models": _words(rows),
+        "models": _words(models),
         "rules": _words(rules),
         "bag_sizes": None if sizes is None else [int(size) for size in sizes],
         "n_seeds": seeds,

@@ -18,7 +18,7 @@ __all__ = ["theory"]
 
 def theory(
     out: Annotated[Path, typer.Option(help="Folder for the table, rows and figures.")] = Path(
-        "results/theory"
+        "paper/results/theory"
     ),
     quick: Annotated[bool, typer.Option(help="The small grid, under a minute.")] = False,
     only: Annotated[list[str] | None, typer.Option(help="Run this experiment only.")] = None,

@@ -23,12 +23,12 @@ from unbag_paper.tables.tables import page
 __all__ = ["Fidelity", "fidelity", "render_results"]
 
 COMMANDS = {
-    "mnist": "unbag reproduce mnist --device cuda --resume",
-    "cifar": "unbag reproduce cifar --device cuda --resume",
-    "mnist_exact": "unbag reproduce mnist --exact --device cuda --resume",
-    "cifar_exact": "unbag reproduce cifar --exact --device cuda --resume",
-    "figures": "unbag reproduce figures --device cuda --resume",
-    "theory": "unbag reproduce theory",
+    "mnist": "unbag-paper mnist --device cuda --resume",
+    "cifar": "unbag-paper cifar --device cuda --resume",
+    "mnist_exact": "unbag-paper mnist --exact --device cuda --resume",
+    "cifar_exact": "unbag-paper cifar --exact --device cuda --resume",
+    "figures": "unbag-paper figures --device cuda --resume",
+    "theory": "unbag-paper theory",
 }
 
 
@@ -63,8 +63,8 @@ def render_results(folder: Path | str, *, grids: Sequence[Grid] | None = None) -
     Parameters
     ----------
     folder : path
-        Holds ``rows.sqlite``, as `unbag reproduce` makes it, and perhaps ``theory/claims.json``
-        with its figures; or such a store itself.
+        Holds a folder ``rows``, as `unbag-paper` makes it, and perhaps ``theory/claims.json``
+        with its figures; or such a folder of rows itself.
     grids : sequence of Grid, optional
         Tables and figures to show; all declared ones by default.
 
@@ -74,7 +74,7 @@ def render_results(folder: Path | str, *, grids: Sequence[Grid] | None = None) -
         HTML that needs no network, no script and no other file.
     """
     folder = Path(folder)
-    store = folder / STORE_NAME if folder.is_dir() else folder
+    store = folder if folder.name == STORE_NAME else folder / STORE_NAME
     rows = read_rows(store)
     if grids is None:
         grids = [grid for name in GRIDS for grid in load_grids(name)]

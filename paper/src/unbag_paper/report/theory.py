@@ -15,7 +15,7 @@ __all__ = ["theory_section"]
 
 
 def theory_section(folder: Path) -> dict[str, Any] | None:
-    """Claims with verdicts and figures, as `unbag reproduce theory` left them; None without."""
+    """Claims with verdicts and figures, as `unbag-paper theory` left them; None without."""
     path = folder / "claims.json"
     if not path.is_file():
         return None
@@ -26,7 +26,7 @@ def theory_section(folder: Path) -> dict[str, Any] | None:
         head = {"grid": str(found["grid"]), "seed": str(found["seed"])}
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(
-            f"{path} cannot be read as claims ({error!r}). `unbag reproduce theory` makes it anew."
+            f"{path} cannot be read as claims ({error!r}). `unbag-paper theory` makes it anew."
         ) from error
     return {
         **head,

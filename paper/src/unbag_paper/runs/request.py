@@ -1,12 +1,10 @@
-"""One call of `unbag reproduce`: what was asked for, and carrying it out."""
+"""One call of `unbag-paper`: what was asked for, and carrying it out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from unbag.errors import StoreError, UnbagError
@@ -18,11 +16,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from unbag.parallel import Executor
-    from unbag_paper.runs.runner import Plan, Runner
+    from unbag_paper.runs.runner import Runner, RunPlan
 
 Show = Callable[[str], None]
 
-_OPTIONS: dict[Part, str] = {"models": "rows", "rules": "rules", "bag_sizes": "ks"}
+_OPTIONS: dict[Part, str] = {"models": "models", "rules": "rules", "bag_sizes": "bag-sizes"}
 
 __all__ = ["Request", "chosen_grids", "render_request", "run_request"]
 
@@ -44,6 +42,7 @@ class Request:
     folder : path, optional
         Where the data files are.
     store : path
+        Folder of rows.
     resume : bool
         Whether the store may hold rows already.
     deadline : float, optional
@@ -138,29 +137,30 @@ def run_request(request: Request, console: Console, show: Show) -> dict[str, Any
     grids = [_with_stacks(g, request.trials_per_stack) for g in _grids(request)]
     names = {name for grid in grids for name in grid.datasets}
     data: dict[str, Labelled] = {n: load_problem(n, folder=request.folder) for n in sorted(names)}
-    with _open(request) as store:
-        runner = Runner(
-            grids,
-            store,
-            data,
-            deadline=request.deadline,
-            settings=request.settings,
-            executor=_executor(request),
-            **request.options,
+    store = Store(request.store)
+    runner = Runner(
+        grids,
+        store,
+        data,
+        deadline=request.deadline,
+        settings=request.settings,
+        executor=_executor(request),
+        **request.options,
+    )
+    plan = runner.plan()
+    _print_plan(plan, runner, console)
+    planned = {"done": plan.n_done, "to_run": len(plan.trials), "seconds": plan.seconds}
+    if request.plan_only:
+        return {"plan": planned}
+    if plan.n_done and not request.resume:
+        raise StoreError(
+            f"{request.store} already holds {plan.n_done} of these trials. Add --resume to go "
+            "on with the others, or name another folder with --store."
         )
-        plan = runner.plan()
-        _print_plan(plan, runner, console)
-        planned = {"done": plan.n_done, "to_run": len(plan.trials), "seconds": plan.seconds}
-        if request.plan_only:
-            return {"plan": planned}
-        if plan.n_done and not request.resume:
-            raise StoreError(
-                f"{request.store} already holds {plan.n_done} of these trials. Add --resume to go "
-                "on with the others, or name another file with --store."
-            )
-        with work_bar(plan.seconds, console=console) as tick:
-            ended = runner.run(tick)
-        console.print(f"{ended}: {len(store.rows())} rows in {request.store}", highlight=False)
+    request.store.mkdir(parents=True, exist_ok=True)  # to render from, even if time ends at once
+    with work_bar(plan.seconds, console=console) as tick:
+        ended = runner.run(tick)
+    console.print(f"{ended}: {len(store.rows())} rows in {request.store}", highlight=False)
     return {"plan": planned, "ended": str(ended)} | render_request(request, console, show)
 
 
@@ -181,15 +181,6 @@ def render_request(request: Request, console: Console, show: Show) -> dict[str, 
             written.append(str(path))
     store_record = {"store": str(request.store), "rows": len(rows)}
     return {**store_record, "tables": tables, "written": written}
-
-
-@contextmanager
-def _open(request: Request) -> Iterator[Store]:
-    """The store; a plan for one that is not there yet does not make it."""
-    with TemporaryDirectory() as folder:
-        absent = request.plan_only and not request.store.exists()
-        with Store(Path(folder) / "rows.sqlite" if absent else request.store) as store:
-            yield store
 
 
 def _executor(request: Request) -> Executor | None:
@@ -213,7 +204,7 @@ def _with_stacks(grid: Grid, trials_per_stack: int | None) -> Grid:
     return replace(grid, stacks={"cpu": sizes, "cuda": sizes})
 
 
-def _print_plan(plan: Plan, runner: Runner, console: Console) -> None:
+def _print_plan(plan: RunPlan, runner: Runner, console: Console) -> None:
     from unbag_paper.runs.protocol import count_planned
 
     for grid in runner.grids:

@@ -1,43 +1,37 @@
-"""Rows on disk: a finished trial is never lost, and no two processes run the same trial."""
+"""Rows on disk: a folder of Parquet files, one for each finished stack of trials."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
+import os
 import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from unbag.errors import StoreError, StoreWarning
-from unbag_paper.runs.owners import Owner, is_alive
-from unbag_paper.runs.packing import Array, pack_arrays, unpack_arrays
-from unbag_paper.runs.recovery import (
-    COLUMNS,
-    DAMAGE,
-    Stored,
-    checksum,
-    count_torn_frames,
-    is_whole,
-    read_stored,
-)
 from unbag_paper.runs.spec import TrialSpec
 
-__all__ = ["STORE_NAME", "Row", "Store", "read_rows"]
+__all__ = ["STORE_NAME", "Array", "Row", "Store", "read_rows"]
 
-STORE_NAME = "rows.sqlite"
+Array = NDArray[Any]
 
-_TABLES = """
-CREATE TABLE IF NOT EXISTS rows (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT UNIQUE NOT NULL, spec TEXT NOT NULL,
-    outcome TEXT NOT NULL, arrays BLOB NOT NULL, checksum TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL);
-"""
+STORE_NAME = "rows"
+"""Name of the folder of rows inside a folder of results."""
+
+# Merged rows are written in parts of this many: about 400 kB, so that no part passes 1 MB.
+_ROWS_PER_MERGED_PART = 400
+_TEXT = ("spec", "outcome")
+# Shares of a test set repeat, so a dictionary packs them best; other curves share high bytes.
+_REPEATING = ("test_error", "second_half_error")
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,130 +44,65 @@ class Row:
     outcome : dict
         How it was computed: seconds, device, commit, versions, when.
     arrays : dict of str to array
-        One number for each epoch and monitor.
+        One number for each epoch and monitor; stored in single precision.
     """
 
     spec: TrialSpec
     outcome: dict[str, Any]
     arrays: dict[str, Array]
 
-    def _stored(self) -> Stored:
-        spec, outcome = self.spec.to_json(), json.dumps(self.outcome, sort_keys=True)
-        arrays = pack_arrays(self.arrays)
-        return self.spec.key, spec, outcome, arrays, checksum(spec, outcome, arrays)
-
-    @classmethod
-    def _read(cls, stored: Stored) -> Row:
-        _, spec, outcome, arrays, _ = stored
-        return cls(TrialSpec.from_json(spec), json.loads(outcome), unpack_arrays(arrays))
-
 
 class Store:
-    """Finished trials in one SQLite file, keyed by the hash of all that defines them.
+    """Finished trials in a folder that is only ever added to.
 
     Parameters
     ----------
-    path : path
-        Made if it is not there.
+    folder : path
+        Made with the first row if it is not there.
 
     Notes
     -----
-    `add` returns when the row is on the disk (write-ahead log, synchronous commits), so a process
-    killed at any moment loses only what it had not finished. `claim` hands a trial to one live
-    process; the claims of a dead one are void. Opening drops what a crash left half-written, with
-    a `StoreWarning`.
+    Each call of `add` writes one part: under a temporary name, flushed to the disk, and renamed.
+    A process killed at any moment leaves a whole part or none. Readers ignore temporary files.
+    Several processes may add to one folder. A trial that two of them ran counts once: the part
+    whose name comes first, which is the older one, is kept.
 
     Examples
     --------
-    >>> import numpy as np, tempfile
+    >>> import tempfile
     >>> spec = TrialSpec("mnist", "0f", "linear", "easy_log", 100, 10, 0.001, seed=0, epochs=2)
-    >>> with tempfile.TemporaryDirectory() as folder, Store(f"{folder}/rows.sqlite") as store:
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = Store(f"{folder}/rows")
     ...     store.add([Row(spec, {"seconds": 1.5}, {"test_error": np.array([0.5, 0.25])})])
     ...     [row.arrays["test_error"] for row in store.rows()]
     [array([0.5 , 0.25], dtype=float32)]
     """
 
-    def __init__(self, path: Path | str) -> None:
-        self.path = Path(path)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        torn = count_torn_frames(Path(f"{self.path}-wal"))
-        self._database = _connect(self.path)
-        try:
-            self._recover(torn)
-        except DAMAGE as error:
-            self._database.close()
-            raise _cannot_open(self.path, error) from error
-        self._owner = Owner(self.path)
-        self._seen: dict[str, Row] = {}
-        self._last = 0
-
-    def __enter__(self) -> Store:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Give back all claims and fold the log into the file."""
-        with self._transaction():
-            self._database.execute("DELETE FROM claims WHERE owner = ?", (self._owner.name,))
-        self._database.close()
-        self._owner.close()
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise StoreError(f"store must be a folder of rows, got the file {self.folder}.")
+        self._parts: dict[str, list[Row]] = {}
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Write finished trials to the disk, and end their claims."""
-        stored = [row._stored() for row in rows]
-        with self._transaction():
-            self._insert(stored)
-            self._database.executemany("DELETE FROM claims WHERE key = ?", [s[:1] for s in stored])
+        """Write finished trials to the disk as one part; returns when they are there."""
+        if rows := list(rows):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            _write_part(self.folder, rows)
 
     def rows(self) -> list[Row]:
-        """All finished trials, those of other processes included."""
-        query = f"SELECT id, {COLUMNS} FROM rows WHERE id > ? ORDER BY id"
-        for number, *stored in self._database.execute(query, (self._last,)):
-            self._last = number
-            self._seen[stored[0]] = Row._read(tuple(stored))
-        return list(self._seen.values())
-
-    def keys(self) -> set[str]:
-        """Keys of all finished trials."""
-        self.rows()
-        return set(self._seen)
-
-    def claim(self, keys: Iterable[str]) -> set[str]:
-        """Take the trials that are neither finished nor being run by a live process.
-
-        Returns
-        -------
-        set of str
-            Keys this process may now run.
-        """
-        wanted = set(keys)
-        with self._transaction():
-            done = {key for (key,) in self._database.execute("SELECT key FROM rows")}
-            held = dict(self._database.execute("SELECT key, owner FROM claims"))
-            alive = {o: o != self._owner.name and self._is_alive(o) for o in set(held.values())}
-            mine = {k for k in wanted - done if not (k in held and alive[held[k]])}
-            self._database.executemany(
-                "INSERT OR REPLACE INTO claims VALUES (?, ?)", [(k, self._owner.name) for k in mine]
-            )
-        return mine
-
-    def release(self, keys: Iterable[str]) -> None:
-        """Give back claims on trials that were not run after all."""
-        with self._transaction():
-            self._database.executemany(
-                "DELETE FROM claims WHERE key = ? AND owner = ?",
-                [(key, self._owner.name) for key in keys],
-            )
+        """All finished trials, those of other processes included; each trial once."""
+        for path in sorted(self.folder.glob("*.parquet")):
+            if path.name not in self._parts:
+                self._parts[path.name] = _read_part(path)
+        found: dict[TrialSpec, Row] = {}
+        for name in sorted(self._parts):
+            for row in self._parts[name]:
+                found.setdefault(row.spec, row)
+        return list(found.values())
 
     def merge(self, other: Path | str, *, commit: str | None = None) -> int:
-        """Take over the rows of another store; damaged ones are left out, with a warning.
+        """Add the rows of another folder that are not in this one.
 
         Parameters
         ----------
@@ -186,92 +115,111 @@ class Store:
         int
             How many rows were new.
         """
-        before = len(self.keys())
-        good, n_damaged = read_stored(Path(other))
-        if commit is not None:
-            good = [_with_commit(stored, commit) for stored in good]
-        with self._transaction():
-            self._insert(good)
-        if n_damaged:
-            _warn(f"{other}: {n_damaged} damaged rows were left out; they will be run again.")
-        return len(self.keys()) - before
+        done = {row.spec for row in self.rows()}
+        new = [_with_commit(row, commit) for row in read_rows(other) if row.spec not in done]
+        for start in range(0, len(new), _ROWS_PER_MERGED_PART):
+            self.add(new[start : start + _ROWS_PER_MERGED_PART])
+        return len(new)
 
-    def compact(self) -> None:
-        """Fold the log into the file and shrink it, before it is copied or committed."""
-        self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        self._database.execute("VACUUM")
-        self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def _is_alive(self, owner: str) -> bool:
-        return is_alive(self.path, owner)
+def read_rows(folder: Path | str) -> list[Row]:
+    """Rows of a folder that must be there; changes nothing in it.
 
-    def _insert(self, stored: list[Stored]) -> None:
-        self._database.executemany(
-            f"INSERT OR IGNORE INTO rows ({COLUMNS}) VALUES (?, ?, ?, ?, ?)", stored
-        )
+    Raises
+    ------
+    StoreError
+        If there is no such folder.
+    """
+    if not Path(folder).exists():
+        raise StoreError(f"There is no store at {folder}.")
+    return Store(folder).rows()
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._database.execute("BEGIN IMMEDIATE")
+
+def _with_commit(row: Row, commit: str | None) -> Row:
+    if commit is None or row.outcome.get("commit", "unknown") != "unknown":
+        return row
+    return replace(row, outcome=row.outcome | {"commit": commit})
+
+
+def _write_part(folder: Path, rows: Sequence[Row]) -> None:
+    """Write a part so that it is either whole or not there."""
+    name = f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{uuid4().hex[:8]}"
+    temporary = folder / f".{name}.tmp"
+    with temporary.open("xb") as file:
+        _write_table(_as_table(rows), file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(temporary, folder / f"{name}.parquet")
+    _sync_folder(folder)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename survive a power cut, on systems that open folders."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
         try:
-            yield
-        except BaseException:
-            self._database.execute("ROLLBACK")
-            raise
-        self._database.execute("COMMIT")
-
-    def _recover(self, n_torn: int) -> None:
-        with self._transaction():
-            [(said,)] = self._database.execute("PRAGMA quick_check(1)")
-            if said != "ok":
-                raise sqlite3.DatabaseError(said.splitlines()[-1])
-            everything = self._database.execute(f"SELECT id, {COLUMNS} FROM rows")
-            bad = [(number,) for number, *stored in everything if not is_whole(tuple(stored))]
-            if bad:  # their keys may no longer be those that the index has
-                self._database.execute("REINDEX rows")
-            self._database.executemany("DELETE FROM rows WHERE id = ?", bad)
-        if n_torn or bad:
-            _warn(
-                f"{self.path} was cut off while being written: {n_torn} unfinished pages and "
-                f"{len(bad)} damaged rows were dropped. All other rows are whole; `--resume` runs "
-                "the missing trials."
-            )
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
-def read_rows(path: Path | str) -> list[Row]:
-    """Rows of a store as it lies there, which is not touched; damaged ones are left out."""
-    good, n_damaged = read_stored(Path(path))
-    if n_damaged:
-        _warn(f"{path}: {n_damaged} damaged rows were left out.")
-    return [Row._read(stored) for stored in good]
+def _as_table(rows: Sequence[Row]) -> pa.Table:
+    names = dict.fromkeys(name for row in rows for name in row.arrays)
+    columns: dict[str, Any] = {
+        "spec": pa.array([row.spec.to_json() for row in rows]),
+        "outcome": pa.array([json.dumps(row.outcome, sort_keys=True) for row in rows]),
+    }
+    for name in names:
+        curves = [_curve(name, row.arrays[name]) if name in row.arrays else None for row in rows]
+        columns[name] = pa.array(curves, pa.list_(pa.float32()))
+    return pa.table(columns)
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    try:
-        database = sqlite3.connect(path, isolation_level=None, timeout=60)
-        # Damaged text is read all the same; the row's checksum then tells.
-        database.text_factory = partial(str, encoding="utf-8", errors="replace")
-        database.execute("PRAGMA journal_mode = WAL")
-        database.execute("PRAGMA synchronous = FULL")  # a commit returns after fsync
-        database.executescript(_TABLES)
-    except DAMAGE as error:
-        raise _cannot_open(path, error) from error
-    return database
+def _curve(name: str, values: Array) -> Array:
+    values = np.asarray(values, dtype=np.float32)
+    if values.ndim != 1 or name in _TEXT:
+        raise ValueError(
+            f"arrays must have one axis and a name other than {' and '.join(_TEXT)}, got "
+            f"{name!r} of shape {values.shape}. Store each axis under a name of its own."
+        )
+    return values
 
 
-def _cannot_open(path: Path, error: Exception) -> StoreError:
-    return StoreError(
-        f"{path} cannot be opened as a store ({error}). Move it away, and take over what can "
-        "still be read with `unbag reproduce merge FILE`."
+def _write_table(table: pa.Table, file: Any) -> None:
+    curves = [name for name in table.column_names if name not in _TEXT]
+    pq.write_table(
+        table,
+        file,
+        compression="zstd",
+        compression_level=19,
+        use_dictionary=[*_TEXT, *(f"{name}.list.element" for name in curves if name in _REPEATING)],
+        use_byte_stream_split=[f"{name}.list.element" for name in curves if name not in _REPEATING],
+        write_page_checksum=True,
     )
 
 
-def _with_commit(stored: Stored, commit: str) -> Stored:
-    row = Row._read(stored)
-    if row.outcome.get("commit", "unknown") != "unknown":
-        return stored
-    return Row(row.spec, row.outcome | {"commit": commit}, row.arrays)._stored()
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, StoreWarning, stacklevel=3)
+def _read_part(path: Path) -> list[Row]:
+    """Rows of a part; none, with a warning, if the disk has damaged it."""
+    try:
+        # Opened here, so that the file is closed whatever the reader meets in it.
+        with path.open("rb") as file:
+            table = pq.read_table(file, page_checksum_verification=True)
+        curves = {name: table[name].to_numpy() for name in table.column_names if name not in _TEXT}
+        return [
+            Row(
+                TrialSpec.from_json(spec),
+                json.loads(outcome),
+                {name: every[i] for name, every in curves.items() if every[i] is not None},
+            )
+            for i, (spec, outcome) in enumerate(
+                zip(table["spec"].to_pylist(), table["outcome"].to_pylist(), strict=True)
+            )
+        ]
+    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
+        warnings.warn(
+            f"{path} cannot be read as rows ({error}). Its trials are left out: bring back a copy "
+            "of the file, or delete it and run them again with --resume.",
+            StoreWarning,
+            stacklevel=3,
+        )
+        return []

@@ -1,4 +1,4 @@
-"""Runs what is missing: plans, stacks, trains, and saves every trial as it is finished."""
+"""Runs the missing trials of some grids: plans, stacks, trains, and saves each finished stack."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from unbag_paper.runs.rows import Row, Store
 from unbag_paper.runs.spec import TrialSpec
 from unbag_paper.runs.trainer import Arrays, Trainer
 
-__all__ = ["Plan", "Runner", "Tick"]
+__all__ = ["RunPlan", "Runner", "Tick"]
 
 Tick = Callable[[float, str], None]
 """Called with the estimated seconds of work just finished, and after a stack a few words."""
@@ -34,7 +34,7 @@ _MARGIN = 1.25
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """What a run will do, as far as it is known before the first trial."""
 
     n_done: int
@@ -93,7 +93,7 @@ class Runner:
             label_free=self.label_free,
         )
 
-    def plan(self) -> Plan:
+    def plan(self) -> RunPlan:
         """What is done, what is missing, and how long it will take."""
         missing = self.missing()
         cells = [cell for grid in self.grids for cell in grid.cells()]
@@ -103,7 +103,7 @@ class Runner:
             for row in self.store.rows()
         )
         stacks = self._stacks(missing)
-        return Plan(n_done, missing, sum(self.costs.stack(stack) for stack in stacks))
+        return RunPlan(n_done, missing, sum(self.costs.stack(stack) for stack in stacks))
 
     def _is_ours(self, trial: TrialSpec) -> bool:
         """Whether a trial saw the data at hand, and not other files of the same name."""
@@ -115,17 +115,17 @@ class Runner:
         Returns
         -------
         str
-            Why it ended: "finished", "out of time", "interrupted" or "waiting for other processes".
+            Why it ended: "finished", "out of time" or "interrupted".
         """
         report = tick or (lambda seconds, text: None)
         while missing := self.missing():
             if self.executor is not None:
-                if reason := self._run_elsewhere(missing, report):
-                    return reason
+                if not self._run_elsewhere(missing, report):
+                    return "out of time"
                 continue
-            stack, reason = self._next_stack(missing)
+            stack = self._next_stack(missing)
             if not stack:
-                return reason
+                return "out of time"
             if not self._run_stack(stack, report):
                 return "interrupted"
         return "finished"
@@ -157,17 +157,10 @@ class Runner:
         ]
         return max((grid.stack_size(trial.model, self.device) for grid in alike), default=1)
 
-    def _next_stack(self, missing: list[TrialSpec]) -> tuple[list[TrialSpec], str]:
-        reason = "waiting for other processes"
-        for stack in self._stacks(missing):
-            fitting = self._cut_to_time(stack)
-            if not fitting:
-                reason = "out of time"
-                continue
-            keys = self.store.claim(trial.key for trial in fitting)
-            if mine := [trial for trial in fitting if trial.key in keys]:
-                return mine, ""
-        return [], reason
+    def _next_stack(self, missing: list[TrialSpec]) -> list[TrialSpec]:
+        """The first stack of which something can be finished in time; empty if there is none."""
+        fitting = (self._cut_to_time(stack) for stack in self._stacks(missing))
+        return next((stack for stack in fitting if stack), [])
 
     def _cut_to_time(self, stack: list[TrialSpec], *, wait: float = 0.0) -> list[TrialSpec]:
         """As much of a stack as can be finished before the deadline, begun after a wait."""
@@ -193,48 +186,35 @@ class Runner:
         spent = time.monotonic() - begun
         return self._save(stack, found, spent, share, provenance(self.device))
 
-    def _run_elsewhere(self, missing: list[TrialSpec], tick: Tick) -> str:
-        """Train what is missing by the executor and save it; why not, if nothing was to do."""
+    def _run_elsewhere(self, missing: list[TrialSpec], tick: Tick) -> bool:
+        """Train by the executor what can be finished in time, and save it; False if nothing can."""
         assert self.executor is not None
-        stacks, reason = self._claim_stacks(missing, self.executor.n_workers)
+        stacks = self._stacks_in_time(missing, self.executor.n_workers)
         shared = (self.data, self.device, dict(self.settings))
-        left = dict(enumerate(stacks))
-        try:
-            for number, (found, spent, origin) in self.executor.finished(
-                _train, stacks, shared=shared
-            ):
-                share = _Share(self.costs.stack(left[number]), 1, tick)
-                self._save(left.pop(number), found, spent, share, origin)
-                if self.deadline is not None and time.monotonic() > self.deadline:
-                    break
-        finally:  # what was not saved is free for others
-            self.store.release(trial.key for stack in left.values() for trial in stack)
-        return "" if stacks else reason
+        for number, (found, spent, origin) in self.executor.finished(_train, stacks, shared=shared):
+            share = _Share(self.costs.stack(stacks[number]), 1, tick)
+            self._save(stacks[number], found, spent, share, origin)
+            if self.deadline is not None and time.monotonic() > self.deadline:
+                break
+        return bool(stacks)
 
-    def _claim_stacks(
-        self, missing: list[TrialSpec], n_workers: int
-    ) -> tuple[list[list[TrialSpec]], str]:
-        """Claim what so many workers can finish in time; and why not, if that is nothing."""
-        stacks, reason = [], "out of time"
+    def _stacks_in_time(self, missing: list[TrialSpec], n_workers: int) -> list[list[TrialSpec]]:
+        """What so many workers can finish before the deadline."""
+        stacks = []
         busy = [0.0] * n_workers  # seconds of work each has, the least first
         for stack in self._stacks(missing):
-            fitting = self._cut_to_time(stack, wait=busy[0])
-            keys = self.store.claim(trial.key for trial in fitting)
-            if fitting and not keys:
-                reason = "waiting for other processes"
-            if mine := [trial for trial in fitting if trial.key in keys]:
-                stacks.append(mine)
-                heapreplace(busy, busy[0] + _MARGIN * self.costs.stack(mine))
-        return stacks, reason
+            if fitting := self._cut_to_time(stack, wait=busy[0]):
+                stacks.append(fitting)
+                heapreplace(busy, busy[0] + _MARGIN * self.costs.stack(fitting))
+        return stacks
 
     def _save(
         self, stack: list[TrialSpec], found: Found, spent: float, share: _Share, origin: Origin
     ) -> bool:
-        """Save what was found of a stack, and give up the claim on the rest."""
+        """Save what was found of a stack; False if that is not all of it."""
         seconds = spent / len(stack)
         rows = [self._row(*pair, seconds, stack, origin) for pair in found.items()]
         self.store.add(rows)
-        self.store.release(trial.key for trial in stack if trial not in found)
         self.costs.learn(rows)
         share.finish(_describe(stack, seconds))
         return len(rows) == len(stack)

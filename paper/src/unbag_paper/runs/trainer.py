@@ -18,9 +18,9 @@ from unbag_paper.data import Labelled
 from unbag_paper.runs.estimates import SNAPSHOT_EPOCH, TestBags
 from unbag_paper.runs.label_free_error import BLIND_ERROR, blind_error, hard_predictions
 from unbag_paper.runs.measures import error_monitors, logits_on
-from unbag_paper.runs.packing import Array
 from unbag_paper.runs.paper_conditions import as_the_paper_sees, bags_in_order
 from unbag_paper.runs.ridge import ridge_path
+from unbag_paper.runs.rows import Array
 from unbag_paper.runs.spec import RIDGE, TrialSpec, teachers_of
 
 __all__ = ["Trainer"]
