@@ -52,8 +52,8 @@ def test_bytes_are_pixels():
 
 
 def test_truth_is_the_last_recorded_test_error(tmp_path):
-    with Store(tmp_path / "rows.sqlite") as store:
-        Runner([small_grid()], store, small_data()).run()
-        for row in store.rows():
-            truth = row.arrays[BLIND_ERROR][3]
-            assert truth == pytest.approx(row.arrays["test_error"][-1], abs=1e-6)
+    store = Store(tmp_path / "rows")
+    Runner([small_grid()], store, small_data()).run()
+    for row in store.rows():
+        truth = row.arrays[BLIND_ERROR][3]
+        assert truth == pytest.approx(row.arrays["test_error"][-1], abs=1e-6)

@@ -86,25 +86,25 @@ def test_batches_keep_the_order_unless_they_are_redrawn(
 
 
 def test_rows_of_both_conditions_are_told_apart(backwards, tmp_path):
-    with Store(tmp_path / "rows.sqlite") as store:
-        ours = Runner([small_grid()], store, DATA, protocol="paper")
-        exactly = Runner([small_grid(conditions="exact")], store, DATA, protocol="paper")
-        assert ours.run() == "finished"
-        assert len(exactly.missing()) == len(store.rows())
-        assert exactly.run() == "finished" and not ours.missing()
-        errors = {row.spec.conditions: row.arrays["test_error"] for row in store.rows()}
-        assert set(errors) == {"ours", "exact"}
-        assert not np.array_equal(errors["ours"], errors["exact"])
+    store = Store(tmp_path / "rows")
+    ours = Runner([small_grid()], store, DATA, protocol="paper")
+    exactly = Runner([small_grid(conditions="exact")], store, DATA, protocol="paper")
+    assert ours.run() == "finished"
+    assert len(exactly.missing()) == len(store.rows())
+    assert exactly.run() == "finished" and not ours.missing()
+    errors = {row.spec.conditions: row.arrays["test_error"] for row in store.rows()}
+    assert set(errors) == {"ours", "exact"}
+    assert not np.array_equal(errors["ours"], errors["exact"])
 
 
 def test_batches_of_all_seeds_are_read_once_on_a_cpu(backwards, tmp_path):
     stacks = {"cpu": dict.fromkeys(small_grid().models, 100)}
-    with Store(tmp_path / "rows.sqlite") as store:
-        for conditions, together in (("ours", False), ("exact", True)):
-            grid = small_grid(conditions=conditions, stacks=stacks)
-            runner = Runner([grid], store, DATA, protocol="paper")
-            seeds = [{trial.seed for trial in stack} for stack in runner._stacks(runner.missing())]
-            assert any(len(each) > 1 for each in seeds) == together
+    store = Store(tmp_path / "rows")
+    for conditions, together in (("ours", False), ("exact", True)):
+        grid = small_grid(conditions=conditions, stacks=stacks)
+        runner = Runner([grid], store, DATA, protocol="paper")
+        seeds = [{trial.seed for trial in stack} for stack in runner._stacks(runner.missing())]
+        assert any(len(each) > 1 for each in seeds) == together
 
 
 @pytest.mark.parametrize("name", ["mnist", "cifar"])

@@ -22,7 +22,7 @@ def repository(tmp_path, monkeypatch):
 
 def commit_noted_in(folder):
     """What a copy of the package in this folder notes."""
-    copy = folder / "unbag" / "experiments" / "provenance.py"
+    copy = folder / "unbag_paper" / "runs" / "provenance.py"
     copy.parent.mkdir(parents=True)
     shutil.copyfile(provenance.__file__, copy)
     module = importlib.util.module_from_spec(
@@ -44,7 +44,7 @@ def test_what_the_environment_says_comes_first(monkeypatch):
 def test_a_checkout_names_its_commit(repository):
     command = ["git", "-C", str(repository), "rev-parse", "HEAD"]
     head = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert head.startswith(commit_noted_in(repository / "src"))
+    assert head.startswith(commit_noted_in(repository / "paper" / "src"))
 
 
 @pytest.mark.parametrize("folder", [".venv/lib/python3.12/site-packages", "lib", "vendor/src"])

@@ -21,8 +21,7 @@ DATA = small_data()
 
 @pytest.fixture
 def store(tmp_path):
-    with Store(tmp_path / "rows.sqlite") as store:
-        yield store
+    return Store(tmp_path / "rows")
 
 
 @pytest.fixture
