@@ -185,7 +185,7 @@ def error_of(model, arguments):
     """True error on a chunk that is not in the file; the benchmark knows the labels."""
     _, X, label = draw(10**12, arguments.bags, arguments.features, 10**6)
     table = pa.table({f"x{i}": X[:, i] for i in range(arguments.features)})
-    return float(((model.scores(model.encoder.encode(table))[:, 0] > 0.5) != label).mean())
+    return float(((model.scores(model.encoder.transform(table))[:, 0] > 0.5) != label).mean())
 
 
 def main():

@@ -11,6 +11,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "unbag"
 LAYERS = [
     {"arguments", "errors", "randomness"},
     {"extras"},
+    {"charts", "frames"},
     {"bags", "datasets", "models", "planning"},
     {"rules"},
     {"training"},

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
         repair_flip,
         search_trials,
     )
+    from unbag.frames import TableEncoder
     from unbag.planning import plan_bags
-    from unbag.tables import FitOptions, Roles, TableEncoder, TableModel, learn_table
+    from unbag.tables import FitOptions, Roles, TableModel, learn_table
 
 __version__ = "0.1.0"
 __all__ = [
@@ -76,7 +77,8 @@ _HOMES = {
         "repair_flip",
         "search_trials",
     ),
-    "unbag.tables": ("FitOptions", "Roles", "TableEncoder", "TableModel", "learn_table"),
+    "unbag.frames": ("TableEncoder",),
+    "unbag.tables": ("FitOptions", "Roles", "TableModel", "learn_table"),
     "unbag.planning": ("plan_bags",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

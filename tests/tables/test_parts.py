@@ -11,11 +11,11 @@ from tests.support.example_files import ROLES, make_table
 
 from unbag import BagRidgeClassifier
 from unbag.errors import TableError
+from unbag.frames.chunks import TableInMemory
 from unbag.models import Standardize
 from unbag.rules import RULES
 from unbag.tables import read_bags, scan_table
 from unbag.tables.parts import BagParts, bag_sums, plan_parts
-from unbag.tables.sources import TableInMemory
 from unbag.tables.streaming import _Stream, train_stream
 from unbag.training import Settings, Trial
 
@@ -150,7 +150,7 @@ def test_several_rules_learn_from_a_stream(rng):
     settings = Settings(max_epochs=15)
     with BagParts(table, everything(table), rows_per_part=300) as parts:
         results = train_stream(trials, parts, groups=["all"], settings=settings)
-    X = torch.from_numpy(table.encoder.encode(rows))
+    X = torch.from_numpy(table.encoder.transform(rows))
     for result in results:
         assert result.history["loss"].shape == (15,)
         with torch.no_grad():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from unbag.tables.prefetch import ahead, made_ahead, show
+from unbag.tables.prefetch import prefetch, prefetch_map, visit
 
 
 class Refuses:
@@ -15,19 +15,19 @@ class Refuses:
             raise ValueError(self.name)
 
 
-def test_every_chunk_is_shown_to_all_in_order_and_the_first_refusal_counts():
-    lookers = [Refuses(name) for name in "abcd"]
-    show(range(3), lookers)
-    assert all(looker.seen == [0, 1, 2] for looker in lookers)
+def test_every_chunk_reaches_all_in_order_and_the_first_refusal_counts():
+    visitors = [Refuses(name) for name in "abcd"]
+    visit(range(3), visitors)
+    assert all(visitor.seen == [0, 1, 2] for visitor in visitors)
     for _ in range(20):
         with pytest.raises(ValueError, match="a"):
-            show([3, 4], lookers)
-    assert 4 not in lookers[0].seen
+            visit([3, 4], visitors)
+    assert 4 not in visitors[0].seen
 
 
 def test_two_items_are_made_ahead_and_no_more():
     asked = []
-    for place, item in enumerate(ahead(asked.append(i) or i for i in range(20))):
+    for place, item in enumerate(prefetch(asked.append(i) or i for i in range(20))):
         assert item == place
         assert len(asked) <= place + 3
     assert place == 19
@@ -42,14 +42,14 @@ def test_what_is_made_ahead_comes_in_order_and_no_more_of_it_than_threads(n_thre
             asked.append(item)
             yield item
 
-    for place, made in enumerate(made_ahead(str, items(), n_threads=n_threads)):
+    for place, made in enumerate(prefetch_map(str, items(), n_threads=n_threads)):
         assert made == str(place)
         assert len(asked) <= place + 1 + n_threads
     assert place == 19
 
 
 def test_what_fails_ahead_fails_where_it_is_wanted():
-    made = made_ahead(int, ["1", "2", "x", "4"])
+    made = prefetch_map(int, ["1", "2", "x", "4"])
     assert [next(made), next(made)] == [1, 2]
     with pytest.raises(ValueError, match="invalid literal"):
         next(made)

@@ -6,7 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from unbag.errors import TableError
-from unbag.tables import Roles, TableEncoder, open_table, sampling, scan_table
+from unbag.frames import TableEncoder
+from unbag.tables import Roles, open_table, sampling, scan_table
 from unbag.tables.sampling import sampled_groups, scan_columns
 
 GROUP, N_GROUPS = 50, 40
@@ -45,6 +46,10 @@ def scans_of(path, names=("x",), **declared):
     return {s.name: s for s in scan_columns(open_table(path), names, **declared)}
 
 
+def encoder_of(path):
+    return TableEncoder().fit_scans(scan_columns(open_table(path), ["x"]))
+
+
 def test_floating_columns_are_judged_by_some_rows_and_others_by_all(columns, written):
     found = scans_of(written(columns), ["x", "single", "whole"])
     assert {n: s.moments.count for n, s in found.items()} == {
@@ -66,20 +71,20 @@ def test_rows_of_all_bags_are_counted(columns, written):
 def test_a_missing_value_that_the_file_notes_is_found_wherever_it_is(columns, written):
     x = columns["x"].tolist()
     x[UNSEEN] = None
-    encoder = TableEncoder.fit(written(columns | {"x": x}), columns=["x"])
+    encoder = encoder_of(written(columns | {"x": x}))
     assert encoder.features == ["x", "x missing"]
 
 
 def test_nan_in_no_row_that_was_seen_becomes_the_mean(columns, written):
     columns["x"][UNSEEN] = np.nan
     path = written(columns)
-    encoder = TableEncoder.fit(path, columns=["x"])
-    assert encoder.features == ["x"] and encoder.encode(path)[UNSEEN, 0] == 0
+    encoder = encoder_of(path)
+    assert encoder.features == ["x"] and encoder.transform(pq.read_table(path))[UNSEEN, 0] == 0
 
 
 def test_nan_in_a_row_that_was_seen_gets_a_feature(columns, written):
     columns["x"][GROUP * sampled_groups([GROUP] * N_GROUPS)[0]] = np.nan
-    assert TableEncoder.fit(written(columns), columns=["x"]).features == ["x", "x missing"]
+    assert encoder_of(written(columns)).features == ["x", "x missing"]
 
 
 @pytest.mark.parametrize("value", [500.0, 1e9])

@@ -8,8 +8,8 @@ from tests.support.example_files import ROLES, make_table
 
 from unbag.bags import Bags
 from unbag.errors import BagDataError, TableError
+from unbag.frames.chunks import TableInMemory
 from unbag.tables import Roles, read_bags, scan_table
-from unbag.tables.sources import TableInMemory
 
 
 def test_a_table_gives_the_bags_of_its_arrays(rng):
@@ -171,11 +171,11 @@ def test_the_row_that_differs_is_found_in_any_chunk():
 
 
 @pytest.mark.parametrize("mark", [";", "\t", "|"])
-def test_another_separator_is_named(tmp_path, mark):
-    """Decimal commas, which come with semicolons, make rows longer than the header."""
+def test_a_decimal_comma_is_named(tmp_path, mark):
+    """Semicolons often come with decimal commas."""
     lines = [["g", "x", "rate"], ["a", "1", "0,5"], ["b", "2", "0,5"]]
     (tmp_path / "t.csv").write_text("\n".join(mark.join(line) for line in lines))
-    with pytest.raises(TableError, match=r"t\.csv, row 1: columns are separated by .* commas"):
+    with pytest.raises(TableError, match=r"t\.csv, row 2, column 'rate': '0,5' is no number.*0\.5"):
         scan_table(tmp_path / "t.csv", Roles("g", ("rate",)))
 
 

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from unbag.cli import options as opt
+from unbag.frames.chunks import require
 from unbag.tables import open_table
 from unbag.tables.model import TableModel
-from unbag.tables.roles import require
 from unbag.tables.writing import write_table
 
 __all__ = ["predict"]

@@ -1,23 +1,19 @@
 """Tables: reading files and frames, columns as numbers, bags of any size."""
 
-from unbag.tables.encoder import Column, TableEncoder
 from unbag.tables.fit import fit_table
 from unbag.tables.index import BagIndex
 from unbag.tables.model import TableModel
 from unbag.tables.options import FitOptions
+from unbag.tables.reading import TableSource, open_table
 from unbag.tables.record import learn_table
 from unbag.tables.roles import Roles
 from unbag.tables.scan import BagTable, make_bags_of, read_bags, scan_table
-from unbag.tables.sources import Chunk, TableSource, open_table
 
 __all__ = [
     "BagIndex",
     "BagTable",
-    "Chunk",
-    "Column",
     "FitOptions",
     "Roles",
-    "TableEncoder",
     "TableModel",
     "TableSource",
     "fit_table",

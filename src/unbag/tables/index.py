@@ -1,4 +1,4 @@
-"""`BagIndex`: every bag's size and proportion, gathered in one pass over rows in any order."""
+"""`BagIndex`: the size and proportion of every bag, from one pass over rows in any order."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from unbag.bags.noise import check_noise_shows
 from unbag.bags.tasks import find_task
 from unbag.bags.validation import reach_of_noise
 from unbag.errors import TableError
-from unbag.tables.codes import Codebook, codebook_for, grown
-from unbag.tables.parsing import as_numbers, as_text
+from unbag.frames.chunks import Chunk
+from unbag.frames.parsing import as_numbers, as_text
+from unbag.tables.grouping import IdCodes
+from unbag.tables.reading import TableSource
 from unbag.tables.roles import Roles
-from unbag.tables.sources import Chunk, TableSource
 
 __all__ = ["BagIndex", "BagTally", "bag_ids"]
 
@@ -85,10 +86,8 @@ class BagIndex:
         return found
 
     @cached_property
-    def _book(self) -> Codebook:
-        book = codebook_for(self.ids.type)
-        book.add(self.ids)  # sorted, so codes are positions
-        return book
+    def _book(self) -> IdCodes:
+        return IdCodes(self.ids)
 
 
 class BagTally:
@@ -108,8 +107,7 @@ class BagTally:
     ) -> None:
         self.roles, self.bag_table, self.text = roles, bag_table, text
         self.columns = [] if bag_table else roles.of_bags[1:]
-        self.codes: Codebook | None = None
-        self.kind: pa.DataType | None = None
+        self.codes: IdCodes | None = None
         self.sizes = np.zeros(0, dtype=np.int64)
         self.low = {name: np.zeros(0) for name in self.columns}
         self.high = {name: np.zeros(0) for name in self.columns}
@@ -119,12 +117,11 @@ class BagTally:
         ids = bag_ids(chunk, self.roles.bag, text=self.text)
         values = self._values(chunk)
         codes = self._book(ids).add(ids)
-        n_bags = int(codes.max(initial=-1)) + 1
-        self.sizes = grown(self.sizes, n_bags, 0)
-        np.add.at(self.sizes, codes, 1)
+        n_bags = len(self._book(ids).ids)
+        self.sizes = _grown(self.sizes, n_bags, 0) + np.bincount(codes, minlength=n_bags)
         for name, numbers in values.items():
-            self.low[name] = grown(self.low[name], n_bags, np.inf)
-            self.high[name] = grown(self.high[name], n_bags, -np.inf)
+            self.low[name] = _grown(self.low[name], n_bags, np.inf)
+            self.high[name] = _grown(self.high[name], n_bags, -np.inf)
             new = np.flatnonzero(numbers != self.low[name][codes])
             np.minimum.at(self.low[name], codes[new], numbers[new])
             np.maximum.at(self.high[name], codes[new], numbers[new])
@@ -140,15 +137,13 @@ class BagTally:
         """Bags in the order they were met."""
         if self.codes is None or not len(self.codes.ids):
             raise TableError("The table has no rows.")
-        ids = self.codes.ids
-        ends = ({n: v[: len(ids)] for n, v in found.items()} for found in (self.low, self.high))
-        return _Groups(ids, self.sizes[: len(ids)], *ends)
+        return _Groups(self.codes.ids, self.sizes, self.low, self.high)
 
-    def _book(self, ids: pa.Array) -> Codebook:
-        if self.codes is None:
-            self.codes, self.kind = codebook_for(ids.type), ids.type
-        if ids.type != self.kind:
-            raise TableError(f"Column {self.roles.bag!r} holds {self.kind} and {ids.type}.")
+    def _book(self, ids: pa.Array) -> IdCodes:
+        self.codes = self.codes or IdCodes(ids[:0])
+        kind = self.codes.ids.type
+        if ids.type != kind:
+            raise TableError(f"Column {self.roles.bag!r} holds {kind} and {ids.type}.")
         return self.codes
 
     def _values(self, chunk: Chunk) -> dict[str, Array]:
@@ -166,10 +161,10 @@ class BagTally:
         for chunk in self.bag_table.chunks(self.roles.of_bags):
             tally.add(chunk)
         bags = tally.groups()
-        if tally.kind != self.kind:
+        if bags.ids.type != groups.ids.type:
             raise TableError(
-                f"Column {self.roles.bag!r} holds {self.kind} in the one table and "
-                f"{tally.kind} in the other."
+                f"Column {self.roles.bag!r} holds {groups.ids.type} in the one table and "
+                f"{bags.ids.type} in the other."
             )
         find_bag, column = self._finder(self.bag_table), self.roles.bag
         twice = "the bag comes more than once in the bag table"
@@ -209,6 +204,10 @@ class _Groups:
     sizes: Array
     low: dict[str, Array]
     high: dict[str, Array]
+
+
+def _grown(values: Array, n: int, fill: float) -> Array:
+    return np.pad(values, (0, n - len(values)), constant_values=fill)
 
 
 def _differ(one: Array | float, other: Array) -> Array:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from unbag.bags import Bags
 from unbag.errors import TableError
-from unbag.tables.encoder import Column, TableEncoder
+from unbag.frames.encoder import Column, TableEncoder
 
 __all__ = ["refuse_leaks"]
 

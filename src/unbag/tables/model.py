@@ -19,10 +19,11 @@ from unbag.estimators.boosting import BagBoostingClassifier
 from unbag.estimators.classifier import BagClassifier
 from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.estimators.saving import ModelFolderError
-from unbag.tables.encoder import TableEncoder
-from unbag.tables.prefetch import ahead
-from unbag.tables.roles import Roles, require
-from unbag.tables.sources import Chunk, TableSource, open_table
+from unbag.frames.chunks import Chunk, require
+from unbag.frames.encoder import TableEncoder
+from unbag.tables.prefetch import prefetch
+from unbag.tables.reading import TableSource, open_table
+from unbag.tables.roles import Roles
 
 __all__ = ["TableModel", "stated_error"]
 
@@ -77,7 +78,7 @@ class TableModel:
         """Chunks of a table and their probabilities; the next ones are made meanwhile."""
         columns = list(dict.fromkeys([*keep, *self.encoder.names]))
         chunks = (chunk for chunk in source.chunks(columns) if chunk.batch.num_rows)
-        return ahead((chunk, self.scores(self.encoder.encode_chunk(chunk))) for chunk in chunks)
+        return prefetch((chunk, self.scores(self.encoder.encode_chunk(chunk))) for chunk in chunks)
 
     def predict_batches(
         self, source: TableSource, *, keep: Sequence[str]

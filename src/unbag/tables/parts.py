@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from unbag.bags import Bags
+from unbag.frames.chunks import Chunk
 from unbag.randomness import numpy_generator
-from unbag.tables.codes import grouped
+from unbag.tables.grouping import grouped
 from unbag.tables.index import BagIndex
-from unbag.tables.prefetch import made_ahead
+from unbag.tables.prefetch import prefetch_map
 from unbag.tables.rowfiles import RowFiles, Scratch
 from unbag.tables.scan import BagTable, make_bags_of
-from unbag.tables.sources import Chunk
 
 __all__ = ["BagParts", "bag_sums", "plan_parts"]
 
@@ -143,7 +143,7 @@ class BagParts:
         Scratch().array(7 << 20)
         memory = cycle([(Scratch(), Scratch()) for _ in range(3)])  # two are filled, one is written
         given = zip(self.table.source.chunks(self.table.columns), memory, strict=False)
-        for X, codes, ends in made_ahead(self._sorted, given):
+        for X, codes, ends in prefetch_map(self._sorted, given):
             pieces = enumerate(pairwise(ends))
             yield [(part, X[a:b], codes[a:b]) for part, (a, b) in pieces if a < b]
 

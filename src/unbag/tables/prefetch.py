@@ -1,4 +1,4 @@
-"""Work on chunks of a table in threads: numpy and pyarrow let others run meanwhile."""
+"""Work on chunks in threads: numpy and pyarrow release the interpreter's lock."""
 
 from __future__ import annotations
 
@@ -9,59 +9,58 @@ from itertools import islice
 from operator import methodcaller
 from typing import Any, Protocol, TypeVar
 
-__all__ = ["Looker", "ahead", "made_ahead", "show"]
+__all__ = ["ChunkVisitor", "prefetch", "prefetch_map", "visit"]
 
 Given = TypeVar("Given")
 Item = TypeVar("Item")
 
 
-class Looker(Protocol):
+class ChunkVisitor(Protocol):
     """Something that gathers what it needs from chunks."""
 
     def add(self, chunk: Any) -> None:
-        """Look at a chunk."""
+        """Take in a chunk."""
 
 
-def show(chunks: Iterable[Any], lookers: Sequence[Looker]) -> None:
-    """Show all chunks to those who look at them, two of them at a time.
+def visit(chunks: Iterable[Any], visitors: Sequence[ChunkVisitor]) -> None:
+    """Pass every chunk to all visitors, two visitors at a time.
 
-    If several refuse a chunk, the error is that of the first in their order.
+    If several raise on a chunk, the error is that of the first in their order.
     """
     with ThreadPoolExecutor(max_workers=2) as threads:
         for chunk in chunks:
-            for _ in threads.map(methodcaller("add", chunk), lookers):
+            for _ in threads.map(methodcaller("add", chunk), visitors):
                 pass
 
 
-def ahead(items: Iterator[Item]) -> Iterator[Item]:
-    """Make the next two items, in a thread, while the last one is worked on.
+def prefetch(items: Iterator[Item]) -> Iterator[Item]:
+    """Compute the next two items in a thread while the last one is used.
 
     Examples
     --------
-    >>> list(ahead(iter("abc")))
+    >>> list(prefetch(iter("abc")))
     ['a', 'b', 'c']
     """
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        coming = deque(thread.submit(next, items, None) for _ in range(2))
-        while (item := coming.popleft().result()) is not None:
-            coming.append(thread.submit(next, items, None))
-            yield item
+    return prefetch_map(lambda _: next(items), iter(int, 1), n_threads=1, ahead=2)
 
 
-def made_ahead(
-    make: Callable[[Given], Item], items: Iterable[Given], *, n_threads: int = 2
+def prefetch_map(
+    make: Callable[[Given], Item], items: Iterable[Given], *, n_threads: int = 2, ahead: int = 0
 ) -> Iterator[Item]:
-    """Make something of every item, in threads, of which each is one item ahead.
+    """Map a function in threads, in order and at most so many items ahead.
 
     Examples
     --------
-    >>> list(made_ahead(str.upper, "abc"))
+    >>> list(prefetch_map(str.upper, "abc"))
     ['A', 'B', 'C']
     """
     items = iter(items)
     with ThreadPoolExecutor(n_threads) as threads:
-        coming = deque(threads.submit(make, item) for item in islice(items, n_threads))
+        coming = deque(threads.submit(make, item) for item in islice(items, ahead or n_threads))
         while coming:
-            made = coming.popleft().result()
+            try:
+                made = coming.popleft().result()
+            except StopIteration:  # `prefetch` has no more
+                return
             coming.extend(threads.submit(make, item) for item in islice(items, 1))
             yield made

@@ -128,9 +128,9 @@ def data_record(table: BagTable) -> dict[str, Any]:
                 *({"name": n, "use": _meaning(table, n)} for n in table.roles.of_bags),
                 *({"name": n, "use": "key: kept, not learned from"} for n in table.roles.keys),
                 *({"name": n, "use": "ignored"} for n in table.roles.ignored),
-                *({"name": c.name, "use": c.use} for c in table.encoder.columns),
+                *({"name": c.name, "use": c.use} for c in table.encoder.columns_),
             ],
-            "identifiers": [c.name for c in table.encoder.columns if c.kind == "identifier"],
+            "identifiers": [c.name for c in table.encoder.columns_ if c.kind == "identifier"],
             "features": len(table.encoder.features),
         }
     )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from unbag.arguments import check_names
 from unbag.bags.batch import Task
 from unbag.errors import TableError
+from unbag.frames.chunks import require
 
 __all__ = ["Roles"]
 
@@ -105,14 +105,3 @@ class Roles:
             k: tuple(v) if isinstance(v, list) else v for k, v in values.items()
         }
         return cls(**lists)
-
-
-def require(names: Iterable[str], wanted: Iterable[str]) -> None:
-    """Raise unless every wanted column is there."""
-    names = list(names)
-    for name in wanted:
-        if name not in names:
-            near = get_close_matches(name, names, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
-            raise TableError(f"There is no column {name!r}; there are {shown}.{hint}")

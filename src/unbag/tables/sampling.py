@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from unbag.tables.columns import ColumnScan
-from unbag.tables.prefetch import Looker, show
-from unbag.tables.sources import TableFiles, TableSource
+from unbag.frames.columns import ColumnScan
+from unbag.tables.prefetch import ChunkVisitor, visit
+from unbag.tables.reading import TableFiles, TableSource
 
 __all__ = ["noted_ends", "sampled_groups", "scan_columns"]
 
@@ -28,7 +28,7 @@ def scan_columns(
     *,
     categories: Collection[str] = (),
     numbers: Collection[str] = (),
-    beside: tuple[Sequence[str], Sequence[Looker]] = ((), ()),
+    beside: tuple[Sequence[str], Sequence[ChunkVisitor]] = ((), ()),
 ) -> list[ColumnScan]:
     """Look at columns in one pass, in which others may look at theirs.
 
@@ -43,7 +43,7 @@ def scan_columns(
     names : sequence of str
     categories, numbers : collection of str
         Columns that are declared to be one or the other.
-    beside : pair of columns and lookers
+    beside : pair of columns and visitors
         Shown every row, in the same pass.
 
     Examples
@@ -57,16 +57,16 @@ def scan_columns(
     scans = [
         known.get(name) or ColumnScan(name, name in categories, name in numbers) for name in names
     ]
-    columns, lookers = beside
+    columns, visitors = beside
     rest = [scan for scan in scans if scan.name not in known]
-    if rest or lookers:
-        show(source.chunks([*columns, *(scan.name for scan in rest)]), [*lookers, *rest])
+    if rest or visitors:
+        visit(source.chunks([*columns, *(scan.name for scan in rest)]), [*visitors, *rest])
     return scans
 
 
 def _sampled(source: TableSource, names: Sequence[str]) -> dict[str, ColumnScan]:
     """Columns of which a sample tells enough."""
-    if not isinstance(source, TableFiles) or source.format != "parquet":
+    if not isinstance(source, TableFiles) or source.format != "Parquet":
         return {}
     notes = [_Notes.of(path) for path in source.paths]
     groups = sampled_groups([size for note in notes for size in note.sizes])
@@ -77,7 +77,7 @@ def _sampled(source: TableSource, names: Sequence[str]) -> dict[str, ColumnScan]
     starts = [0, *accumulate(len(note.sizes) for note in notes)]
     for path, (start, stop) in zip(source.paths, pairwise(starts), strict=True):
         here = [int(group) - start for group in groups if start <= group < stop]
-        show(source.chunks_of(path, list(ends), here), scans)
+        visit(source.chunks_of(path, list(ends), here), scans)
     return {scan.name: scan for scan in scans if _is_enough(scan, ends[scan.name])}
 
 

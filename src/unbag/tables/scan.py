@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from unbag.bags import Bags
 from unbag.errors import TableError
-from unbag.tables.codes import grouped
-from unbag.tables.encoder import MAX_CATEGORIES, N_BUCKETS, TableEncoder
+from unbag.frames import TableEncoder
+from unbag.frames.chunks import require
+from unbag.frames.encoder import MAX_CATEGORIES, N_BUCKETS
+from unbag.tables.grouping import grouped
 from unbag.tables.index import BagIndex, BagTally
-from unbag.tables.roles import Roles, require
+from unbag.tables.reading import TableFiles, TableSource, open_table
+from unbag.tables.roles import Roles
 from unbag.tables.sampling import scan_columns
-from unbag.tables.sources import TableFiles, TableSource, open_table
 
 __all__ = ["BagTable", "make_bags_of", "read_bags", "scan_table"]
 
@@ -86,7 +88,7 @@ def scan_table(
     bags = None if bag_table is None else open_table(bag_table)
     roles.check(source.names, of_bags=None if bags is None else bags.names)
     names = _feature_names(source, roles, bags, encoder)
-    tally = BagTally(roles, bags, text=_compare_as_text(source, bags))
+    tally = BagTally(roles, bags, text=_compare_as_text(source, bags, roles.bag))
     own = [roles.bag] if bags else roles.of_bags
     scans = scan_columns(
         source,
@@ -97,7 +99,8 @@ def scan_table(
     )
     index = tally.index(source)
     if encoder is None:
-        encoder = TableEncoder.of(scans, max_categories=max_categories, n_buckets=n_buckets)
+        options = {"max_categories": max_categories, "n_buckets": n_buckets}
+        encoder = TableEncoder(**options).fit_scans(scans)
     if not encoder.used:
         raise TableError("No column can be learned from: " + _unused(encoder))
     return BagTable(source, roles, index, encoder)
@@ -113,13 +116,13 @@ def _feature_names(
 
 
 def _unused(encoder: TableEncoder) -> str:
-    return "; ".join(f"{column.name}: {column.use}" for column in encoder.columns) + "."
+    return "; ".join(f"{column.name}: {column.use}" for column in encoder.columns_) + "."
 
 
-def _compare_as_text(source: TableSource, bags: TableSource | None) -> bool:
-    """CSV ids are text; so must be those of a table that is matched with one."""
+def _compare_as_text(source: TableSource, bags: TableSource | None, bag: str) -> bool:
+    """Whether the IDs of one of two tables are text, as in CSV, so that the other's must be."""
     return bags is not None and any(
-        isinstance(s, TableFiles) and s.paths[0].suffix == ".csv" for s in (source, bags)
+        isinstance(s, TableFiles) and s.reads_text(bag) for s in (source, bags)
     )
 
 

@@ -12,8 +12,10 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from unbag.errors import TableError
-from unbag.tables.parsing import is_text
-from unbag.tables.sources import SUFFIXES, TableSource
+from unbag.frames.parsing import is_text
+from unbag.tables.reading import TableSource
+
+SUFFIXES = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
 __all__ = ["TableWriter", "write_page", "write_table"]
 

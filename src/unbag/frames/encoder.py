@@ -1,9 +1,9 @@
-"""`TableEncoder`: columns become numbers in a way that is plain data, and can be saved as JSON."""
+"""`TableEncoder`: a transformer from frames to features; what it learns is plain data."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from unbag.errors import TableError
-from unbag.tables.columns import READERS, ColumnScan
-from unbag.tables.parsing import as_text, refuse_beyond
-from unbag.tables.roles import require
-from unbag.tables.sampling import scan_columns
-from unbag.tables.sources import Chunk, open_table
+from unbag.frames.chunks import Chunk, TableInMemory, require
+from unbag.frames.columns import READERS, ColumnScan
+from unbag.frames.parsing import as_text, refuse_beyond
 
 __all__ = ["Column", "TableEncoder"]
 
@@ -25,7 +25,7 @@ Array = NDArray[Any]
 MAX_CATEGORIES = 30
 N_BUCKETS = 64
 DAYS_A_YEAR = 365.2425
-# Standard deviations from the mean beyond which single precision is no help.
+# Standard deviations from the mean beyond which single precision has no digits left.
 FARTHEST = 1e9
 
 
@@ -61,7 +61,7 @@ class Column:
 
     @classmethod
     def of(cls, scan: ColumnScan, *, max_categories: int, n_buckets: int) -> Column:
-        """Decide from what was seen of the column."""
+        """Decide how a scanned column is used."""
         kind, moments = scan.decided(), scan.moments
         missing = moments.missing > 0
         if kind == "category":
@@ -74,7 +74,7 @@ class Column:
 
     @property
     def used(self) -> bool:
-        """Whether anything is learned from the column."""
+        """Whether the column has features."""
         return self.kind not in ("identifier", "constant")
 
     @property
@@ -168,90 +168,103 @@ class Column:
         return np.array([*buckets, -1])[codes]
 
 
-@dataclass(frozen=True)
-class TableEncoder:
-    """Turns rows of a table into float32 features.
+class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Turn the columns of a frame into float32 features.
 
-    Numbers and dates are standardised; categories of few values get a feature each, those of many
-    share hashed ones; missing values are replaced by the mean and marked; an unseen category has
-    all features zero. Nothing is learned but what `columns` shows.
+    Numbers and dates are standardised. A category of few values gets a feature per value, one of
+    many values shares hashed features. A missing value becomes the mean and sets a feature that
+    says so; an unseen category has all features zero. Identifiers and constants are left out.
 
     Parameters
     ----------
-    columns : tuple of Column
-        How each column becomes features. `fit` finds it out.
+    categories : iterable of str
+        Columns of numbers to read as categories.
+    numbers : iterable of str
+        Columns of integers to use though they look like IDs.
+    max_categories : int
+        Most values that get a feature each.
+    n_buckets : int
+        Features of a column with more values than that.
+
+    Attributes
+    ----------
+    columns_ : tuple of Column
+        How each column becomes features.
 
     Examples
     --------
     >>> table = pa.table({"x": [1.0, 3.0, None], "colour": ["red", "blue", "red"]})
-    >>> encoder = TableEncoder.fit(table)
-    >>> encoder.features
+    >>> encoder = TableEncoder().fit(table)
+    >>> encoder.get_feature_names_out().tolist()
     ['x', 'x missing', 'colour=blue', 'colour=red']
-    >>> encoder.encode(pa.table({"x": [2.0], "colour": ["green"]}))
+    >>> encoder.transform(pa.table({"x": [2.0], "colour": ["green"]}))
     array([[0., 0., 0., 0.]], dtype=float32)
     """
 
-    columns: tuple[Column, ...]
+    columns_: tuple[Column, ...]
 
-    @classmethod
-    def fit(
-        cls,
-        table: Any,
+    def __init__(
+        self,
         *,
-        columns: Sequence[str] | None = None,
         categories: Iterable[str] = (),
         numbers: Iterable[str] = (),
         max_categories: int = MAX_CATEGORIES,
         n_buckets: int = N_BUCKETS,
-    ) -> TableEncoder:
-        """Look at a whole table once.
+    ) -> None:
+        self.categories, self.numbers = categories, numbers
+        self.max_categories, self.n_buckets = max_categories, n_buckets
+
+    def fit(self, X: Any, y: Any = None) -> TableEncoder:
+        """Scan all rows once.
 
         Parameters
         ----------
-        table : path or table
-            As for `open_table`.
-        columns : sequence of str, optional
-            Those to use; None means all.
-        categories : iterable of str
-            Columns to be read as categories though they hold numbers.
-        numbers : iterable of str
-            Columns of whole numbers to be used though they look like ids.
-        max_categories : int
-            Most values that get a feature each.
-        n_buckets : int
-            Features of a column with more values than that.
+        X : pandas, polars or pyarrow table, or array
+        y : ignored
         """
-        source = open_table(table)
-        names = list(columns or source.names)
-        scans = scan_columns(source, names, categories=set(categories), numbers=set(numbers))
-        return cls.of(scans, max_categories=max_categories, n_buckets=n_buckets)
+        source = X if isinstance(X, TableInMemory) else TableInMemory(X)
+        require(source.names, [*self.categories, *self.numbers])
+        scans = [ColumnScan(n, n in self.categories, n in self.numbers) for n in source.names]
+        for chunk in source.chunks():
+            for scan in scans:
+                scan.add(chunk)
+        return self.fit_scans(scans)
 
-    @classmethod
-    def of(
-        cls,
-        scans: Iterable[ColumnScan],
-        *,
-        max_categories: int = MAX_CATEGORIES,
-        n_buckets: int = N_BUCKETS,
-    ) -> TableEncoder:
-        """Make one from columns that were looked at."""
-        options = {"max_categories": max_categories, "n_buckets": n_buckets}
-        return cls(tuple(Column.of(scan, **options) for scan in scans))
+    def fit_scans(self, scans: Iterable[ColumnScan]) -> TableEncoder:
+        """Decide how columns are used that were scanned before."""
+        options = {"max_categories": self.max_categories, "n_buckets": self.n_buckets}
+        self.columns_ = tuple(Column.of(scan, **options) for scan in scans)
+        self.n_features_in_ = len(self.columns_)
+        self.feature_names_in_ = np.array([column.name for column in self.columns_], dtype=object)
+        return self
 
     @property
     def used(self) -> list[Column]:
-        """Columns that are learned from."""
-        return [column for column in self.columns if column.used]
+        """Columns that have features."""
+        check_is_fitted(self)
+        return [column for column in self.columns_ if column.used]
 
     @property
     def names(self) -> list[str]:
-        """Names of the columns that are learned from."""
+        """Names of the columns that have features."""
         return [column.name for column in self.used]
 
     @property
     def features(self) -> list[str]:
         """Names of the features."""
         return [name for column in self.used for name in column.features]
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Names of the features, as scikit-learn asks for them."""
+        return np.array(self.features, dtype=object)
+
+    def transform(self, X: Any) -> Array:
+        """Features of a frame, shape (n_rows, n_features)."""
+        source = X if isinstance(X, TableInMemory) else TableInMemory(X)
+        require(source.names, self.names)
+        parts = [self.encode_chunk(chunk) for chunk in source.chunks(self.names)]
+        empty = np.empty((0, len(self.features)), dtype=np.float32)
+        return np.concatenate([empty, *parts])
 
     def encode_chunk(self, chunk: Chunk) -> Array:
         """Features of a chunk, shape (n_rows, n_features)."""
@@ -268,20 +281,14 @@ class TableEncoder:
             column.encode_into(features[:, start:stop], chunk)
             start = stop
 
-    def encode(self, table: Any) -> Array:
-        """Features of a whole table."""
-        source = open_table(table)
-        require(source.names, self.names)
-        parts = [self.encode_chunk(chunk) for chunk in source.chunks(self.names)]
-        empty = np.empty((0, len(self.features)), dtype=np.float32)
-        return np.concatenate([empty, *parts])
-
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {"columns": [asdict(column) for column in self.columns]}
+        return {"columns": [asdict(column) for column in self.columns_]}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> TableEncoder:
         """Read what `to_dict` wrote."""
+        encoder = cls()
         columns = [Column(**c | {"values": tuple(c["values"])}) for c in values["columns"]]
-        return cls(tuple(columns))
+        encoder.columns_ = tuple(columns)
+        return encoder

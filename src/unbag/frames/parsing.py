@@ -1,7 +1,8 @@
-"""Values of a column as arrays; what cannot be read is named by file, row and column."""
+"""Read the values of a column as an array; an error names the file, row and column."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from unbag.errors import TableError
-from unbag.tables.sources import Chunk
+from unbag.frames.chunks import Chunk
 
 __all__ = [
     "LARGEST",
@@ -33,7 +34,7 @@ PATTERNS = {
     "boolean": r"^(?i:true|false|yes|no)$",
     "date": r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?([+-]\d{2}(:?\d{2})?|Z)?)?$",
 }
-# Text that people mean a number or a date by, but that may be read in two ways; and what to write.
+# Text that may be a number or a date but is ambiguous between countries, and what to write instead.
 LOCAL = {
     r"[+-]?\d+([.,]\d+)?\s?%": "percentages: write 0.45 for 45%",
     r"[+-]?(\d+|\d{1,3}([.' \u00a0\u202f]\d{3})+),\d+|[+-]?\d{1,3}(,\d{3})+\.\d+": (
@@ -77,14 +78,14 @@ def as_text(chunk: Chunk, column: str) -> pa.Array:
 
 
 def as_numbers(chunk: Chunk, column: str) -> Array:
-    """Read numbers, in single precision as they may be; missing ones are NaN, infinite refused."""
+    """Read numbers in the precision they have; missing ones are NaN, infinite ones an error."""
     numbers = numbers_of(chunk, column)
     refuse_beyond(numbers, chunk, column)
     return numbers
 
 
 def numbers_of(chunk: Chunk, column: str) -> Array:
-    """`as_numbers` for those who find infinite ones themselves, in what they make of them."""
+    """Like `as_numbers`, without the check for infinite values."""
     values = chunk.batch.column(column)
     if is_text(values.type):
         values = _matching(chunk, column, "number")
@@ -154,12 +155,13 @@ def _first_bad_date(chunk: Chunk, column: str, values: pa.Array, error: Exceptio
 
 
 def _matching(chunk: Chunk, column: str, kind: str) -> pa.Array:
-    """Text of a column, all of which means a value of this kind."""
+    """Text of a column; raise unless all of it can be read as this kind."""
     text = as_text(chunk, column)
     good = pc.fill_null(pc.match_substring_regex(text, PATTERNS[kind]), True)
     if not pc.all(good).as_py() and len(good):
         position = int(np.flatnonzero(~good.to_numpy(zero_copy_only=False))[0])
         value = text[position].as_py()
         hint = " Write percentages as fractions, 0.5 for 50%." if value.endswith("%") else ""
+        hint = " Write a decimal point, 0.5." if re.fullmatch(r"[+-]?\d+,\d+", value) else hint
         raise TableError(f"{chunk.at(position, column)}: {value[:60]!r} is no {kind}.{hint}")
     return text

@@ -1,4 +1,4 @@
-"""What a column holds, found out in one pass over its chunks."""
+"""Detect what a column holds, in one pass over its chunks."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from unbag.errors import TableError
-from unbag.tables.distinct import RepeatFinder
-from unbag.tables.parsing import (
+from unbag.frames.chunks import Chunk
+from unbag.frames.parsing import (
     LARGEST,
     LOCAL,
     PATTERNS,
@@ -25,12 +25,12 @@ from unbag.tables.parsing import (
     numbers_of,
     refuse_beyond,
 )
-from unbag.tables.sources import Chunk
 
 __all__ = ["READERS", "ColumnScan", "Moments"]
 
 Array = NDArray[Any]
 MAX_DISTINCT = 10_000
+MAX_KEPT = 65_536  # values that later chunks are compared with
 MOSTLY = 0.9  # of a column's different values
 MIN_IDS = 50  # so many different values or fewer may be chance
 TINY, HUGE = 1e-28, 1e28  # mean squares that single precision holds well
@@ -57,7 +57,7 @@ class Moments:
     high: float = -np.inf
 
     def add(self, values: Array) -> None:
-        """Join the moments of these values with those seen so far (Chan's update)."""
+        """Update with more values (Chan's formula)."""
         low, high = values.min(initial=np.inf), values.max(initial=-np.inf)
         if np.isnan(low):
             known = values[~np.isnan(values)]
@@ -81,10 +81,9 @@ class Moments:
 
 
 def _mean_and_spread(values: Array, near: float | None) -> tuple[float, float]:
-    """Mean and sum of squares about it, from the differences to some number near the mean.
+    """Mean and centred sum of squares, computed from differences to a number near the mean.
 
-    Single precision holds these differences to all digits but the last; their squares may be too
-    large or too small for it, and are then taken in double precision.
+    Squares that overflow or underflow single precision are computed in double precision.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         centre = values.dtype.type(values.mean() if near is None else near)
@@ -98,7 +97,7 @@ def _mean_and_spread(values: Array, near: float | None) -> tuple[float, float]:
 
 @dataclass
 class ColumnScan:
-    """Everything the encoder must know of one column."""
+    """What the encoder must know about one column, gathered chunk by chunk."""
 
     name: str
     forced_category: bool = False
@@ -113,10 +112,11 @@ class ColumnScan:
     first_other: dict[str, str] = field(default_factory=dict)
     has_time: bool = False
     whole: bool = True
-    repeats: RepeatFinder = field(default_factory=RepeatFinder)
+    repeated: bool = False
+    first_values: Array = field(default_factory=lambda: np.empty(0))
 
     def add(self, chunk: Chunk) -> None:
-        """Look at some rows."""
+        """Scan some rows."""
         values = chunk.batch.column(self.name)
         if self.forced_category:
             self._add_text(as_text(chunk, self.name))
@@ -143,20 +143,20 @@ class ColumnScan:
         return "identifier" if identifier else kind
 
     def _check_number(self, kind: str) -> None:
-        """Refuse another kind; without any value, a column may be declared anything."""
+        """Raise if a declared number is of another kind; an empty column may be anything."""
         if kind != "number" and (self.kind or self.n_values):
             other = self.first_other.get("number")
             found = f"{other} is none" if other else f"it is a {kind}"
             raise TableError(f"Column {self.name!r} is declared a number, but {found}.")
 
     def _numbers_rows(self) -> bool:
-        """Whether whole numbers are all different where values of a quantity would not be.
+        """Whether this is an ID: integers without a repeated value, where a quantity would repeat.
 
-        Of n numbers spread over a range, n**2 / 2 / range pairs are the same by chance, and more if
-        they are spread unevenly; were ten to be expected, none happens once in 20,000 times. Whole
-        numbers over a wider range than a double can tell apart are no quantity either.
+        n integers drawn from a range have at least n**2 / 2 / range equal pairs on average. Where
+        ten are expected, none occurs once in 20,000 columns. Integers that span more than a double
+        can distinguish are IDs as well.
         """
-        if self.forced_number or not self.whole or self.repeats.found:
+        if self.forced_number or not self.whole or self.repeated:
             return False
         n_values, span = self.moments.count, self.moments.high - self.moments.low
         return n_values > MIN_IDS and (n_values**2 >= 20 * span or span >= 2**53)
@@ -173,18 +173,24 @@ class ColumnScan:
         if kind == "number":
             if max(-self.moments.low, self.moments.high) > LARGEST:
                 refuse_beyond(values, chunk, self.name)
-            self._look_for_repeats(chunk, values)
+            self._find_repeats(chunk, values)
         if kind == "date":
             days = values[~np.isnan(values)]
             self.has_time |= bool((days != np.floor(days)).any())
 
-    def _look_for_repeats(self, chunk: Chunk, values: Array) -> None:
-        self.whole = self.whole and not self.repeats.found and _are_whole(chunk, self.name)
-        if self.whole:
-            self.repeats.add(values[~np.isnan(values)])
+    def _find_repeats(self, chunk: Chunk, values: Array) -> None:
+        self.whole = self.whole and not self.repeated and _are_whole(chunk, self.name)
+        if not self.whole:
+            return
+        known = values[~np.isnan(values)]
+        # Values between two late chunks are not compared: that would keep the whole column.
+        again = np.isin(known, self.first_values).any()
+        self.repeated = bool(again) or len(np.unique(known)) < len(known)
+        if len(self.first_values) < MAX_KEPT:
+            self.first_values = np.concatenate([self.first_values, known])[:MAX_KEPT]
 
     def _add_unknown(self, chunk: Chunk) -> None:
-        """Text may turn out to be anything: count what each value could be."""
+        """Count how many text values could be numbers, booleans or dates."""
         text = as_text(chunk, self.name)
         known = text.drop_null()
         self.n_values += len(known)
@@ -235,7 +241,7 @@ class ColumnScan:
         return "category"
 
     def _refuse_local(self) -> None:
-        """Refuse numbers and dates that are written as in some places only."""
+        """Refuse numbers and dates in a format that is ambiguous between countries."""
         other = [value for value in self.values if not re.search(PATTERNS["number"], value)]
         for pattern, what in LOCAL.items():
             local = [value for value in other if re.fullmatch(pattern, value)]
@@ -247,7 +253,7 @@ class ColumnScan:
 
 
 def _are_whole(chunk: Chunk, column: str) -> bool:
-    """Whether values are whole numbers by type; text has no sign of a fraction or an exponent."""
+    """Whether all values are integers: by type, or as text without point or exponent."""
     values = chunk.batch.column(column)
     if not is_text(values.type):
         return bool(pa.types.is_integer(values.type))

@@ -1,0 +1,105 @@
+"""Frames as Arrow tables, cut into chunks that know where their rows come from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from unbag.errors import TableError
+
+__all__ = ["CHUNK_ROWS", "Chunk", "TableInMemory", "as_arrow", "check_names", "is_frame", "require"]
+
+CHUNK_ROWS = 262_144
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some rows of a table, and where they come from.
+
+    Attributes
+    ----------
+    batch : RecordBatch
+    place : str
+        The file, or "table" for one in memory.
+    first_row : int
+        What a user calls the first of these rows: in CSV the header is row 1.
+    """
+
+    batch: pa.RecordBatch
+    place: str
+    first_row: int
+
+    def at(self, position: int, column: str) -> str:
+        """Say where a value is."""
+        return f"{self.place}, row {self.first_row + int(position)}, column {column!r}"
+
+
+class TableInMemory:
+    """An Arrow table, pandas or polars frame, or anything else with Arrow's C stream."""
+
+    def __init__(self, table: Any, *, chunk_rows: int = CHUNK_ROWS) -> None:
+        self.table, self.chunk_rows = as_arrow(table), chunk_rows
+        self.names = list(self.table.column_names)
+        check_names(self.names, "table")
+
+    def chunks(self, columns: Sequence[str] | None = None) -> Iterator[Chunk]:
+        """Read these columns, or all."""
+        table = self.table if columns is None else self.table.select(list(columns))
+        row = 1
+        for batch in table.to_batches(max_chunksize=self.chunk_rows):
+            yield Chunk(batch, "table", row)
+            row += batch.num_rows
+
+
+def is_frame(X: Any) -> bool:
+    """Whether this is a table with named columns: pandas, polars or Arrow.
+
+    Examples
+    --------
+    >>> is_frame(pa.table({"x": [1]})), is_frame(np.ones((2, 2)))
+    (True, False)
+    """
+    return not isinstance(X, np.ndarray) and (
+        hasattr(X, "__arrow_c_stream__") or (hasattr(X, "iloc") and hasattr(X, "columns"))
+    )
+
+
+def as_arrow(table: Any) -> pa.Table:
+    """Turn a frame, or an array with columns x0, x1 and so on, into an Arrow table."""
+    try:
+        if isinstance(table, np.ndarray) and table.ndim == 2:
+            return pa.table({f"x{number}": column for number, column in enumerate(table.T)})
+        if hasattr(table, "iloc"):  # pandas would add its index as a column
+            return pa.Table.from_pandas(table, preserve_index=False)
+        return pa.table(table.collect() if hasattr(table, "collect") else table)  # lazy polars
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError) as error:
+        raise TableError(
+            f"A table must be a path, or a pyarrow, pandas or polars table; this "
+            f"{type(table).__name__} cannot be read: {error}"
+        ) from error
+
+
+def check_names(names: Sequence[str], place: str) -> None:
+    """Refuse a table without columns, and two columns of one name."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise TableError(f"{place}: column {twice[0]!r} comes more than once in the header.")
+    if not names:
+        raise TableError(f"{place}: there are no columns.")
+
+
+def require(names: Iterable[str], wanted: Iterable[str]) -> None:
+    """Raise unless every wanted column is there."""
+    names = list(names)
+    for name in wanted:
+        if name not in names:
+            near = get_close_matches(name, names, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+            raise TableError(f"There is no column {name!r}; there are {shown}.{hint}")

@@ -1,0 +1,86 @@
+"""Number bag IDs, and group rows by number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+__all__ = ["IdCodes", "grouped"]
+
+Array = NDArray[Any]
+
+
+class IdCodes:
+    """Number IDs from 0 in the order they are met.
+
+    Parameters
+    ----------
+    ids : pyarrow array
+        Distinct IDs that have the first numbers; an empty array of their type will do.
+
+    Examples
+    --------
+    >>> codes = IdCodes(pa.array([], pa.string()))
+    >>> codes.add(pa.array(["b", "a", "b"])), codes.find(pa.array(["a", "c"]))
+    (array([0, 1, 0], dtype=int32), array([ 1, -1], dtype=int32))
+    """
+
+    def __init__(self, ids: pa.Array) -> None:
+        self.ids = ids
+        self._table: tuple[int, Array] | None = None
+        self._make_table()
+
+    def add(self, ids: pa.Array) -> Array:
+        """Codes of IDs; unseen ones get the next codes."""
+        codes = self.find(ids)
+        if (codes < 0).any():
+            unseen = ids.filter(pa.array(codes < 0)).unique()
+            self.ids = pa.concat_arrays([self.ids, unseen])
+            self._make_table()
+            codes = self.find(ids)
+        return codes
+
+    def find(self, ids: pa.Array) -> Array:
+        """Codes of IDs, -1 for unseen ones."""
+        if self._table is not None:
+            low, codes = self._table
+            # Without a sign, an integer below the range is one far above it.
+            places = (ids.to_numpy() - low).view(np.uint64)
+            return codes[np.minimum(places, np.uint64(len(codes) - 1))]
+        found = pc.index_in(ids, value_set=self.ids)
+        return pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
+
+    def _make_table(self) -> None:
+        """Codes of all integers between the ends if they lie close: faster than a hash table."""
+        self._table = None
+        if not len(self.ids) or not pa.types.is_integer(self.ids.type):
+            return
+        ids = self.ids.to_numpy()
+        low, width = int(ids.min()), int(ids.max()) - int(ids.min()) + 1
+        if width <= 16 * len(ids):
+            codes = np.full(width + 1, -1, dtype=np.int32)
+            codes[ids - low] = np.arange(len(ids))
+            self._table = low, codes
+
+
+def grouped(groups: Array, n_groups: int) -> tuple[Array, Array]:
+    """Order of rows by group, stable, and the ends of the groups.
+
+    Groups are numbered from 0. A sparse matrix with one entry a row is converted from rows to
+    columns by counting, several times faster than sorting.
+
+    Examples
+    --------
+    >>> rows, ends = grouped(np.array([3, 0, 3, 1], dtype=np.int32), 4)
+    >>> rows, ends
+    (array([1, 3, 0, 2]), array([0, 1, 2, 2, 4], dtype=int32))
+    """
+    n_rows = len(groups)
+    entries = np.empty(n_rows, dtype=np.int8), groups, np.arange(n_rows + 1, dtype=np.int32)
+    columns = csr_array(entries, shape=(n_rows, n_groups)).tocsc()
+    return columns.indices.astype(np.intp), columns.indptr
