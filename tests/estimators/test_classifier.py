@@ -8,7 +8,7 @@ import torch
 
 from unbag import BagClassifier, BagTarget, make_bags
 from unbag.errors import BagDataError, BagDataWarning, TrainingError
-from unbag.estimators.holdout import held_out_parts
+from unbag.estimators.net_fit import held_out_parts
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_a_fit_carries_its_risk_by_default(bagged, rng):
 def test_the_bags_set_aside_are_measured_on_before_they_are_trained_on(bagged):
     X, _, labels = bagged
     bags = make_bags(X, labels, bag_size=10, seed=0)
-    [aside] = held_out_parts(300, share=0.2, seed=0)
+    [aside] = held_out_parts(bags, share=0.2, seed=0)
     flipped = bags.proportions.copy()
     flipped[aside] = 1 - flipped[aside]
     fits = [
@@ -55,7 +55,9 @@ def test_noise_moves_the_risk_and_the_nets_of_counts(bagged, rule, weighed):
     X, y, _ = bagged
     noise = np.where(y.bags < 150, 0.0, 0.2)
     fits = [
-        BagClassifier(rule, max_epochs=2, random_state=0).fit(X, y, noise_variance=variance)
+        BagClassifier(rule, n_nets=1, blend_ridge=False, max_epochs=2, random_state=0).fit(
+            X, y, noise_variance=variance
+        )
         for variance in (None, noise)
     ]
     same = np.array_equal(fits[0].predict_proba(X), fits[1].predict_proba(X))
@@ -72,7 +74,8 @@ def test_few_bags_are_cross_fitted(rng):
 
 @pytest.mark.parametrize("n_bags", [10, 23, 47, 50, 1000])
 def test_every_part_leaves_bags_on_both_sides(n_bags):
-    parts = held_out_parts(n_bags, share=0.2, seed=0)
+    bags = make_bags(np.zeros((n_bags, 1)), np.arange(n_bags) % 2, bag_size=1, seed=0)
+    parts = held_out_parts(bags, share=0.2, seed=0)
     assert len(parts) == (1 if n_bags >= 50 else 4)
     assert all(2 <= len(part) <= n_bags / 2 for part in parts)
     if len(parts) > 1:
@@ -126,8 +129,9 @@ def test_patience_needs_bags_aside(bagged):
     X, y, _ = bagged
     with pytest.raises(ValueError, match="validation_share"):
         BagClassifier(patience=3, validation_share=0).fit(X, y)
-    with pytest.raises(BagDataError, match="at least 4 held-out bags"):
-        BagClassifier(patience=3, validation_share=0.01).fit(X, y)
+    few = make_bags(X[:90], np.arange(90) % 2, bag_size=10, seed=0)
+    with pytest.raises(BagDataError, match="At least 10 bags"):
+        BagClassifier(patience=3).fit_bags(few)
 
 
 def test_the_risk_is_saved(bagged, tmp_path):
@@ -138,10 +142,11 @@ def test_the_risk_is_saved(bagged, tmp_path):
 
 def test_a_seed_decides_the_fit(bagged):
     X, y, _ = bagged
-    one, two = (BagClassifier(max_epochs=2, random_state=3).fit(X, y) for _ in range(2))
+    options = {"max_epochs": 2, "blend_ridge": False}
+    one, two = (BagClassifier(**options, random_state=3).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
     state = np.random.RandomState(0)
-    other = BagClassifier(max_epochs=2, random_state=state).fit(X, y)
+    other = BagClassifier(**options, random_state=state).fit(X, y)
     assert not np.array_equal(other.predict_proba(X), one.predict_proba(X))
 
 

@@ -10,7 +10,6 @@ from torch import nn
 
 from unbag import BagBoostingClassifier, BagClassifier, BagRidgeClassifier
 from unbag.estimators import ModelFolderError
-from unbag.estimators.saving import ADDED, FORMAT
 from unbag.rules import DebiasedSquare, ProportionSquare
 
 
@@ -53,21 +52,6 @@ def test_another_kind_is_refused(folder):
         BagRidgeClassifier.load(folder)
 
 
-def test_the_first_format_is_read(folder, rng):
-    """It lacks what later formats added."""
-    X = rng.normal(size=(60, 3))
-    description = json.loads((folder / "model.json").read_text())
-    assert description["format"] == FORMAT
-    added = ADDED[2] | ADDED[3]
-    assert set(added) <= set(description)
-    old = {name: value for name, value in description.items() if name not in added}
-    (folder / "model.json").write_text(json.dumps(old | {"format": 1}))
-    again = BagClassifier.load(folder)
-    assert again.risk_ is None
-    (folder / "model.json").write_text(json.dumps(description))
-    np.testing.assert_array_equal(again.predict(X), BagClassifier.load(folder).predict(X))
-
-
 @pytest.mark.parametrize("number", [99, 0, None, "2"])
 def test_another_format_is_refused(folder, number):
     description = json.loads((folder / "model.json").read_text())
@@ -78,7 +62,9 @@ def test_another_format_is_refused(folder, number):
 
 def test_weights_that_do_not_fit_are_refused(folder):
     description = json.loads((folder / "model.json").read_text())
-    (folder / "model.json").write_text(json.dumps(description | {"input_shape": [7]}))
+    (folder / "model.json").write_text(
+        json.dumps(description | {"net": description["net"] | {"input_shape": [7]}})
+    )
     with pytest.raises(ModelFolderError, match="do not fit"):
         BagClassifier.load(folder)
 
@@ -110,18 +96,6 @@ def test_parameters_and_names_of_features_survive(model, frame, tmp_path):
     assert again.feature_names_in_.tolist() == ["age", "height", "weight"]
     with pytest.raises(ValueError, match="same order"):
         again.predict(frame[["weight", "height", "age"]])
-
-
-@every_kind
-def test_folders_of_the_second_format_are_read(model, frame, tmp_path):
-    _skip_without_lightgbm(model)
-    fitted = clone(model).fit(frame, frame["age"] > 0)
-    path = fitted.save(tmp_path / "m") / "model.json"
-    description = json.loads(path.read_text())
-    old = {name: value for name, value in description.items() if name not in ADDED[3]}
-    path.write_text(json.dumps(old | {"format": 2}))
-    again, X = type(model).load(tmp_path / "m"), frame.to_numpy()
-    np.testing.assert_array_equal(again.predict(X), fitted.predict(frame))
 
 
 def test_parameters_that_json_cannot_hold(rng, tmp_path):

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
+from unbag.bags.holdout import take_bags
 from unbag.cli import options as opt
 from unbag.cli.console_tables import show_data
 from unbag.tables import read_bags, scan_table
-from unbag.tables.data import some_bags
 from unbag.tables.fit import check_table
 from unbag.tables.record import checks_record, data_record
 
@@ -51,7 +51,7 @@ def check(
     found = scan_table(table, roles, bag_table=bags_table)
     data = data_record(found)
     show_data(data, words)
-    positions = some_bags(found.index, max_rows=max_rows)
+    positions = take_bags(found.index.sizes, max_rows=max_rows)
     report = check_table(found, read_bags(found, positions), level=level)
     words.print(report)
     opt.answer({"data": data, "checks": checks_record(report)}, as_json)

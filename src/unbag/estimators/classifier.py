@@ -6,22 +6,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import numpy as np
 from numpy.typing import NDArray
 
-from unbag.arguments import check_choice
+from unbag.arguments import check_choice, check_whole
 from unbag.bags import Bags, Task
 from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator
-from unbag.estimators.holdout import FitPlan, train_and_measure, train_with_patience
-from unbag.estimators.net_folder import read_parameters, read_result
+from unbag.estimators.net_fit import NetFit
+from unbag.estimators.net_folder import describe_net, read_net, read_rule
 from unbag.estimators.risk_repr import TellsItsRisk
-from unbag.estimators.saving import (
-    ModelFolderError,
-    plain_parameters,
-    read_folder,
-    write_folder,
-)
+from unbag.estimators.saving import read_folder, write_folder
 from unbag.evaluation.estimate import Estimate
 from unbag.models import ModelBuilder
 from unbag.randomness import draw_seed
@@ -33,6 +27,8 @@ from unbag.training.scoring import logits_of, scores_of
 __all__ = ["BagClassifier"]
 
 Array = NDArray[Any]
+# Nets averaged on a table; trained as one stack they take about twice as long as one.
+N_NETS = 5
 
 
 class BagClassifier(TellsItsRisk, BagEstimator):
@@ -48,6 +44,12 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         "cnn_small", "cnn_large", "cnn_padded" (the large one with padding), "cnn_small_plain",
         "cnn_large_plain" (without dropout), or a function
         ``(input_shape, n_outputs) -> torch.nn.Module``.
+    n_nets : int, optional
+        Nets that are trained at once and averaged. None takes 5 for a table and an architecture
+        of the library, otherwise 1.
+    blend_ridge : bool, optional
+        Whether to mix the nets' probabilities with those of the closed-form ridge, weighted by
+        their risks on held-out bags (`BagRidgeClassifier`). None does so where `n_nets` would be 5.
     learning_rate : float
         Step size of Adam.
     max_epochs : int
@@ -61,6 +63,8 @@ class BagClassifier(TellsItsRisk, BagEstimator):
     validation_share : float or None
         Share of the bags that are set aside, whole, until the error has been estimated from them;
         see Notes. 0 or None trains on all bags from the start and estimates nothing.
+    refit : bool
+        Whether the bags set aside are trained on in the end. False returns what was measured.
     patience : int, optional
         Epochs without a better held-out risk before training stops. Then one half of the bags set
         aside chooses the epoch, the other estimates the error, and neither is trained on.
@@ -131,12 +135,15 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         rule: str | Rule = "debiased_square",
         model: str | ModelBuilder = "mlp",
         *,
+        n_nets: int | None = None,
+        blend_ridge: bool | None = None,
         learning_rate: float = 3e-3,
         max_epochs: int = 200,
         bags_per_batch: int | None = None,
         redraw: bool = True,
         schedule: Literal["constant", "cosine"] = "constant",
         validation_share: float | None = 0.2,
+        refit: bool = True,
         patience: int | None = None,
         criterion: Criterion = "square",
         device: str = "cpu",
@@ -145,12 +152,15 @@ class BagClassifier(TellsItsRisk, BagEstimator):
     ) -> None:
         self.rule = rule
         self.model = model
+        self.n_nets = n_nets
+        self.blend_ridge = blend_ridge
         self.learning_rate = learning_rate
         self.max_epochs = max_epochs
         self.bags_per_batch = bags_per_batch
         self.redraw = redraw
         self.schedule = schedule
         self.validation_share = validation_share
+        self.refit = refit
         self.patience = patience
         self.criterion = criterion
         self.device = device
@@ -202,26 +212,28 @@ class BagClassifier(TellsItsRisk, BagEstimator):
 
     def _train(self, data: Bags) -> BagClassifier:
         check_choice("criterion", self.criterion, get_args(Criterion))
+        check_whole("n_nets", self.n_nets, optional=True)
         trial = Trial(get_rule(self.rule), self.learning_rate, draw_seed(self.random_state))
         self.n_outputs_, self.pixels_ = data.n_outputs, are_pixels(data.X)
-        plan = FitPlan(self.model, self._settings(), self.validation_share)
-        if self.patience is None:
-            self.result_, self.risk_ = train_and_measure(trial, data, plan)
-        else:
-            self.result_, self.risk_ = train_with_patience(trial, data, plan, self.criterion)
-        return self
-
-    def _settings(self) -> Settings:
-        return Settings(
-            max_epochs=self.max_epochs,
-            bags_per_batch=self.bags_per_batch,
-            patience=self.patience,
+        settings = Settings.from_estimator(
+            self,
             criterion=None if self.patience is None else "held_out_risk",
-            redraw=self.redraw,
-            schedule=self.schedule,
-            device=self.device,
+            batch_seed=trial.seed,
             progress=self.verbose,
         )
+        nets = self._net_fit(trial, data, settings)
+        if self.patience is None:
+            self.result_, self.risk_ = nets.fit(data)
+        else:
+            self.result_, self.risk_ = nets.fit_with_patience(data, self.criterion)
+        return self
+
+    def _net_fit(self, trial: Trial, data: Bags, settings: Settings) -> NetFit:
+        on_a_table = isinstance(self.model, str) and data.X.ndim == 2
+        blend = on_a_table if self.blend_ridge is None else self.blend_ridge
+        n_nets = self.n_nets or (N_NETS if on_a_table else 1)
+        kept = self.validation_share, blend, self.refit
+        return NetFit(trial, n_nets, self.model, settings, *kept)
 
     def _scores(self, X: Array) -> Array:
         self._refuse_another_kind_of_images(X)
@@ -232,8 +244,7 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         return logits_of(self.result_, X, task=self.task_)
 
     def _refuse_another_kind_of_images(self, X: Array) -> None:
-        # Folders of older versions do not tell the kind.
-        if X.ndim > 2 and self.pixels_ not in (None, are_pixels(X)):
+        if X.ndim > 2 and self.pixels_ != are_pixels(X):
             fitted, given = ("", "not ") if self.pixels_ else ("not ", "")
             raise BagDataError(
                 f"{type(self).__name__} was fitted on images that were {fitted}bytes, these are "
@@ -251,17 +262,10 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         description = self._description() | {
             "n_outputs": self.n_outputs_,
             "pixels": self.pixels_,
-            "input_shape": list(self._input_shape),
-            "model": self.model if isinstance(self.model, str) else None,
-            **plain_parameters({"rule": get_rule(self.rule)}),
-            "best_epoch": self.result_.best_epoch,
             "risk": None if self.risk_ is None else asdict(self.risk_),
-            "stopped": self.result_.stopped,
-            "trial": {"learning_rate": self.learning_rate, "seed": self.result_.trial.seed},
         }
-        tensors = {f"net.{n}": t.numpy() for n, t in self.result_.model.state_dict().items()}
-        tensors |= {f"history.{n}": np.asarray(v) for n, v in self.result_.history.items()}
-        return write_folder(folder, description, tensors)
+        net, tensors = describe_net(self.result_, self.model)
+        return write_folder(folder, description | {"net": net}, tensors)
 
     @classmethod
     def load(
@@ -278,18 +282,11 @@ class BagClassifier(TellsItsRisk, BagEstimator):
             The rule it was trained with, if that is not one of the library's.
         """
         description, tensors = read_folder(folder, kind=cls.__name__)
-        builder = description["model"] or model
-        if builder is None:
-            raise ModelFolderError(
-                f"{folder} holds a net of your own: pass `model`, the function that built it."
-            )
-        parameters = read_parameters(description, rule=rule) | {"model": builder}
+        result, built_by = read_net(description, tensors, model=model, rule=rule)
+        parameters = description["parameters"] | {"model": built_by}
+        parameters["rule"] = rule or read_rule(description["parameters"]["rule"])
         clf = cls._described(description | {"parameters": parameters})
         clf.n_outputs_, clf.pixels_ = description["n_outputs"], description["pixels"]
         clf.risk_ = None if description["risk"] is None else Estimate(**description["risk"])
-        clf.result_ = read_result(description, tensors, parameters)
+        clf.result_ = result
         return clf
-
-    @property
-    def _input_shape(self) -> tuple[int, ...]:
-        return self.result_.input_shape

@@ -1,31 +1,46 @@
-"""What the folder of a saved net holds: parameters, of any format, and the net itself."""
+"""What the folder of a saved `BagClassifier` says of its nets."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
-from unbag.estimators.saving import ModelFolderError
-from unbag.models import get_model
+from unbag.estimators.saving import ModelFolderError, plain_parameters
+from unbag.models import AveragedNet, BlendedNet, ModelBuilder, get_model
 from unbag.rules import RULES, Rule, get_rule
 from unbag.training import Trial, TrialResult
 
-__all__ = ["read_parameters", "read_result"]
+__all__ = ["describe_net", "read_net", "read_rule"]
+
+Arrays = dict[str, NDArray[Any]]
 
 
-def read_parameters(description: dict[str, Any], *, rule: Rule | None) -> dict[str, Any]:
-    """Parameters of the classifier, with a rule where there is a description of one."""
-    # All that older folders hold of them; newer ones have a rule's name there, if that was given.
-    rate = description["trial"]["learning_rate"]
-    older = {"rule": description["rule"], "learning_rate": rate}
-    parameters = older | description["parameters"]
-    parameters["rule"] = rule or _described_rule(parameters["rule"])
-    return parameters
+def describe_net(result: TrialResult, model: str | ModelBuilder) -> tuple[dict[str, Any], Arrays]:
+    """Description and tensors of trained nets."""
+    net = result.model
+    plain = net.net if isinstance(net, BlendedNet) else net
+    description = {
+        "model": model if isinstance(model, str) else None,
+        "n_nets": len(plain.nets) if isinstance(plain, AveragedNet) else 1,
+        "blended": isinstance(net, BlendedNet),
+        "input_shape": list(result.input_shape),
+        "best_epoch": result.best_epoch,
+        "stopped": result.stopped,
+        "learning_rate": result.trial.learning_rate,
+        "seed": result.trial.seed,
+        **plain_parameters({"rule": result.trial.rule}),
+    }
+    tensors = {f"net.{name}": tensor.numpy() for name, tensor in net.state_dict().items()}
+    tensors |= {f"history.{name}": np.asarray(v) for name, v in result.history.items()}
+    return description, tensors
 
 
-def _described_rule(described: str | dict[str, Any]) -> str | Rule:
+def read_rule(described: str | dict[str, Any]) -> str | Rule:
+    """A rule by its name, or from its description."""
     options = {"name": described} if isinstance(described, str) else dict(described)
     name = options.pop("name")
     if name not in RULES:
@@ -35,21 +50,35 @@ def _described_rule(described: str | dict[str, Any]) -> str | Rule:
     return name if isinstance(described, str) else get_rule(name, **options)
 
 
-def read_result(
-    description: dict[str, Any], tensors: dict[str, NDArray[Any]], parameters: dict[str, Any]
-) -> TrialResult:
-    """Build the net, with its weights and history."""
-    shape = tuple(description["input_shape"])
-    net = get_model(parameters["model"])(shape, description["n_outputs"]).eval()
-    state = {n.removeprefix("net."): torch.tensor(t) for n, t in tensors.items() if n[:4] == "net."}
+def read_net(
+    description: dict[str, Any],
+    tensors: Arrays,
+    *,
+    model: ModelBuilder | None,
+    rule: Rule | None,
+) -> tuple[TrialResult, str | ModelBuilder]:
+    """The nets with their weights and history, and what builds them."""
+    about = description["net"]
+    built_by = about["model"] or model
+    if built_by is None:
+        raise ModelFolderError(
+            "The folder holds a net of your own: pass `model`, the function that built it."
+        )
+    trial = Trial(rule or get_rule(read_rule(about["rule"])), about["learning_rate"], about["seed"])
+    shape, build = tuple(about["input_shape"]), get_model(built_by)
+    nets = [build(shape, description["n_outputs"]) for _ in range(about["n_nets"])]
+    net = nets[0] if len(nets) == 1 else AveragedNet(nets)
+    if about["blended"]:
+        linear = nn.Linear(*shape, description["n_outputs"])
+        net = BlendedNet(net, linear, 1.0, multiclass=description["task"] == "multiclass")
     try:
-        net.load_state_dict(state)
+        net.load_state_dict({name: torch.tensor(t) for name, t in _named("net.", tensors)})
     except RuntimeError as error:
         raise ModelFolderError(f"The saved weights do not fit the net: {error}") from error
-    history = {n.removeprefix("history."): t for n, t in tensors.items() if n[:8] == "history."}
-    trial = Trial(
-        get_rule(parameters["rule"]), parameters["learning_rate"], description["trial"]["seed"]
-    )
-    return TrialResult(
-        trial, net, history, description["best_epoch"], description["stopped"], False, shape
-    )
+    history = dict(_named("history.", tensors))
+    ended = about["best_epoch"], about["stopped"], len(nets) > 1
+    return TrialResult(trial, net.eval(), history, *ended, shape), built_by
+
+
+def _named(prefix: str, tensors: Arrays) -> list[tuple[str, NDArray[Any]]]:
+    return [(n.removeprefix(prefix), t) for n, t in tensors.items() if n.startswith(prefix)]

@@ -18,12 +18,7 @@ from unbag.rules import Rule
 
 __all__ = ["ModelFolderError", "plain_parameters", "read_folder", "write_folder"]
 
-FORMAT = 3
-# What each format added to the description, and what it is in older folders.
-ADDED: dict[int, dict[str, Any]] = {
-    2: {"risk": None},
-    3: {"pixels": None, "parameters": {}, "feature_names": None},
-}
+FORMAT = 1
 _TENSORS, _DESCRIPTION = "model.safetensors", "model.json"
 
 
@@ -82,12 +77,11 @@ def read_folder(folder: str | Path, *, kind: str) -> tuple[dict[str, Any], dict[
         tensors = load_file(folder / _TENSORS)
     except (json.JSONDecodeError, UnicodeDecodeError, SafetensorError) as error:
         raise ModelFolderError(f"{folder} holds a damaged file: {error}.") from error
-    if not isinstance(description, dict) or description.get("format") not in range(1, FORMAT + 1):
+    if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise ModelFolderError(
-            f"{folder / _DESCRIPTION} is not of a format up to {FORMAT}, which this version reads."
+            f"{folder / _DESCRIPTION} is not of format {FORMAT}, which this version reads. Fit and "
+            "save the model again."
         )
-    for version in range(description["format"] + 1, FORMAT + 1):
-        description = ADDED[version] | description
     if description.get("kind") != kind:
         raise ModelFolderError(
             f"{folder} holds a {description.get('kind')}, wanted a {kind}. Use that class's load."

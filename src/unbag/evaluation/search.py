@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from unbag.arguments import check_some
-from unbag.bags import Bags, split_bags
+from unbag.bags import Bags
+from unbag.bags.holdout import hold_out_bags
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.risk import estimate_risk
 
@@ -142,12 +143,12 @@ def search_trials(
     settings = settings or Settings()
     if settings.schedule != "constant":
         raise ValueError("search_trials needs schedule='constant': a rung is part of the next.")
-    rest, report = split_bags(bags, share=report_share, seed=seed)
-    train_bags, choosing = split_bags(rest, share=share / (1 - report_share), seed=seed)
+    split = hold_out_bags(bags.sizes, judge=report_share, choose=share, seed=seed)
+    training_bags, report = bags.take(split.training), bags.take(split.judging)
     settings = replace(settings, criterion="held_out_risk")
-    monitor = held_out_risk(choosing, criterion=criterion)
+    monitor = held_out_risk(bags.take(split.choosing), criterion=criterion)
     trainings = {
-        model: Training(trials, train_bags, model=model, monitors=[monitor], settings=settings)
+        model: Training(trials, training_bags, model=model, monitors=[monitor], settings=settings)
         for model in models
     }
     done: list[Candidate] = []

@@ -1,5 +1,6 @@
-"""The five architectures of the paper and the tabular net."""
+"""Architectures by name, and the layers they are made of."""
 
+from unbag.models.averaging import AveragedNet, BlendedNet
 from unbag.models.dropout import KEY_SUFFIX, KeyedDropout, advance_key
 from unbag.models.nets import (
     MODELS,
@@ -14,6 +15,8 @@ from unbag.models.nets import (
 __all__ = [
     "KEY_SUFFIX",
     "MODELS",
+    "AveragedNet",
+    "BlendedNet",
     "KeyedDropout",
     "ModelBuilder",
     "Moments",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -11,72 +10,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag.bags import Bags
+from unbag.bags.holdout import MIN_BAGS, BagSplit, hold_out_bags
 from unbag.errors import TableError
 from unbag.estimators.boosting import BagBoostingClassifier, BoostingRule
 from unbag.estimators.classifier import BagClassifier
 from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.estimators.tree_stopping import gathered
-from unbag.randomness import numpy_generator
 from unbag.tables.index import BagIndex
 from unbag.tables.parts import BagParts, bag_sums
 from unbag.tables.scan import BagTable, read_bags
 from unbag.tables.streaming import train_stream
 from unbag.training import Monitor, Settings, Trial, TrialResult, train
 
-__all__ = ["BagsInMemory", "BagsOnDisk", "Split", "TrainingBags", "some_bags", "split_index"]
+__all__ = ["BagsInMemory", "BagsOnDisk", "TrainingBags", "split_index"]
 
 Array = NDArray[Any]
-MIN_BAGS = 10
-MIN_ASIDE = 3  # two may agree by chance, and the interval then has no width
 PATIENCE = 50
 
 
-@dataclass(frozen=True)
-class Split:
-    """Positions of the bags that train, that choose between models, and that judge the choice."""
-
-    training: Array
-    choosing: Array
-    judging: Array
-
-    def of(self, groups: Sequence[str]) -> Array:
-        """Positions of several groups."""
-        return np.sort(np.concatenate([getattr(self, name) for name in groups]))
-
-
-def split_index(index: BagIndex, *, share: float, seed: int, max_rows: int | None = None) -> Split:
-    """Set a share of the bags aside to choose, and as many to judge; each at most `max_rows`."""
+def split_index(
+    index: BagIndex, *, share: float, seed: int, max_rows: int | None = None
+) -> BagSplit:
+    """Hold out a share of the bags to choose by, and as many to judge by."""
     if index.n_bags < MIN_BAGS:
         raise TableError(
             f"The table has {index.n_bags} bags; to train, choose and judge takes {MIN_BAGS}. With "
             "fewer, use unbag.BagRidgeClassifier and unbag.evaluation.cross_fit_risk in Python."
         )
-    order = numpy_generator(seed, "split").permutation(index.n_bags)
-    n_aside = max(MIN_ASIDE, round(share * index.n_bags))
-    judging = _limited(order[:n_aside], index, max_rows)
-    choosing = _limited(order[n_aside : 2 * n_aside], index, max_rows)
-    rest = np.setdiff1d(order, np.concatenate([judging, choosing]))
-    return Split(rest, np.sort(choosing), np.sort(judging))
-
-
-def some_bags(index: BagIndex, *, max_rows: int, seed: int = 0) -> Array:
-    """Positions of bags at random, as many as have `max_rows` rows."""
-    order = numpy_generator(seed, "some").permutation(index.n_bags)
-    return np.sort(_limited(order, index, max_rows))
-
-
-def _limited(positions: Array, index: BagIndex, max_rows: int | None) -> Array:
-    if max_rows is None:
-        return positions
-    fits = np.cumsum(index.sizes[positions]) <= max_rows
-    fits[:MIN_ASIDE] = True
-    return positions[fits]
+    return hold_out_bags(index.sizes, judge=share, choose=share, seed=seed, max_rows=max_rows)
 
 
 class BagsInMemory:
     """All rows in memory."""
 
-    def __init__(self, table: BagTable, split: Split) -> None:
+    def __init__(self, table: BagTable, split: BagSplit) -> None:
         self.bags, self.index, self.split = read_bags(table), table.index, split
 
     def held_out(self, name: str) -> Bags:
@@ -122,7 +89,12 @@ class BagsOnDisk:
     """Rows dealt to files; in memory are three parts, and what is held out."""
 
     def __init__(
-        self, table: BagTable, split: Split, *, rows_per_part: int, folder: str | Path | None = None
+        self,
+        table: BagTable,
+        split: BagSplit,
+        *,
+        rows_per_part: int,
+        folder: str | Path | None = None,
     ) -> None:
         self.index, self.split = table.index, split
         groups = {name: getattr(split, name) for name in ("training", "choosing", "judging")}

@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from unbag.bags import Bags
+from unbag.bags.holdout import BagSplit, take_bags
 from unbag.errors import TableError
 from unbag.evaluation import (
     BagReport,
@@ -23,10 +24,8 @@ from unbag.rules import get_rule
 from unbag.tables.data import (
     BagsInMemory,
     BagsOnDisk,
-    Split,
     TrainingBags,
     net_of,
-    some_bags,
     split_index,
 )
 from unbag.tables.leaks import refuse_leaks
@@ -76,7 +75,7 @@ class TableFit:
         The best first.
     evaluation : Evaluation
         Of the chosen model, on bags that neither trained nor chose it.
-    split : Split
+    split : BagSplit
     streamed : bool
     """
 
@@ -84,7 +83,7 @@ class TableFit:
     checks: BagReport
     candidates: list[CandidateModel]
     evaluation: Evaluation
-    split: Split
+    split: BagSplit
     streamed: bool
 
     def model(self, table: BagTable, record: dict[str, Any]) -> TableModel:
@@ -162,7 +161,7 @@ def _possible(options: FitOptions, *, streamed: bool, say: Callable[[str], None]
 def _fitted(
     data: TrainingBags,
     table: BagTable,
-    split: Split,
+    split: BagSplit,
     options: FitOptions,
     say: Callable[[str], None],
 ) -> TableFit:
@@ -194,7 +193,7 @@ def _checked_bags(data: TrainingBags, judging: Bags, max_rows: int = 200_000) ->
     """Bags that are asked whether they are random: all, or as many as can be asked quickly."""
     if isinstance(data, BagsOnDisk):
         return judging
-    return data.bags.take(some_bags(data.index, max_rows=max_rows))
+    return data.bags.take(take_bags(data.index.sizes, max_rows=max_rows))
 
 
 def _candidates(

@@ -85,7 +85,7 @@ class TrialData:
         """Trials with the same layout can be stacked: same number and sizes of bags per batch,
         and noise or not.
 
-        Unequal bags share it with trials of the same seed only, which draw the same batches.
+        Unequal bags share it only with trials that draw the same batches.
         """
         shape = (self.bags.noise_variance is None, *(len(batch) for batch in self.batches))
         if (size := self.bags.equal_size) is not None:
@@ -105,7 +105,8 @@ def trial_data(trial: Trial, bags: Bags, settings: Settings) -> TrialData:
             f"bags_per_batch must be at least {trial.rule.min_bags} for rule "
             f"{trial.rule.name!r}, got {per_batch}."
         )
-    seed = trial.seed if settings.shuffle else None
+    seed = trial.seed if settings.batch_seed is None else settings.batch_seed
+    seed = seed if settings.shuffle else None
     batches = cut_batches(bags.n_bags, bags_per_batch=per_batch, seed=seed)
     return TrialData(bags, prior, tuple(batches), per_batch, seed)
 

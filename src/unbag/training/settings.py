@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, get_args
 
 from unbag.arguments import check_choice, check_device, check_whole
 from unbag.bags import Bags
@@ -39,6 +39,9 @@ class Settings:
     shuffle : bool
         Whether batches are drawn at random; otherwise bags are taken as they come. Those of a
         table larger than memory always are drawn, and anew each epoch.
+    batch_seed : int, optional
+        Seed of the batches of all trials, which then see the same ones; None draws each trial's
+        by its own seed. Trials on unequal bags are stacked only if they share batches.
     redraw : bool
         Whether each epoch cuts the bags into batches anew; the paper draws them once.
     schedule : {"constant", "cosine"}
@@ -57,6 +60,7 @@ class Settings:
     patience: int | None = None
     criterion: str | None = None
     shuffle: bool = True
+    batch_seed: int | None = None
     redraw: bool = False
     schedule: Schedule = "constant"
     device: str = "cpu"
@@ -76,6 +80,12 @@ class Settings:
                 "patience needs a criterion: set it to the name of a monitor, such as "
                 "'held_out_risk', or set patience=None."
             )
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, **others: Any) -> Settings:
+        """Settings that an estimator has as parameters of the same name, and others."""
+        names = {f.name for f in fields(cls)} & set(estimator.get_params(deep=False))
+        return cls(**{name: getattr(estimator, name) for name in names} | others)
 
     def rate_factor(self, epoch: int) -> float:
         """Learning rate of an epoch as a share of its base."""

@@ -1,0 +1,111 @@
+"""Whole bags held out: to choose between models, to judge the choice, or in folds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbag.arguments import check_share
+from unbag.errors import BagDataError
+from unbag.randomness import numpy_generator
+
+__all__ = ["MIN_BAGS", "BagSplit", "fold_bags", "hold_out_bags", "take_bags"]
+
+Array = NDArray[Any]
+# Fewer bags measure a risk within a factor of two at best.
+MIN_BAGS = 10
+# Two bags may agree by chance, and an interval then has no width.
+MIN_PART = 3
+# A batch of the default rule.
+MIN_TRAINING = 2
+
+
+@dataclass(frozen=True)
+class BagSplit:
+    """Positions of the bags that train, that choose between models, and that judge the choice."""
+
+    training: Array
+    choosing: Array
+    judging: Array
+
+    def of(self, groups: Sequence[str]) -> Array:
+        """Positions of several groups, in order."""
+        return np.sort(np.concatenate([getattr(self, name) for name in groups]))
+
+
+def hold_out_bags(
+    sizes: Any, *, judge: float, choose: float = 0.0, seed: int, max_rows: int | None = None
+) -> BagSplit:
+    """Hold out random bags, at least three of each kind.
+
+    Parameters
+    ----------
+    sizes : array of shape (n_bags,)
+        Number of instances of each bag.
+    judge, choose : float
+        Share of the bags that judges, and share that chooses; 0 for none.
+    seed : int
+    max_rows : int, optional
+        Most instances that either part may have.
+
+    Examples
+    --------
+    >>> split = hold_out_bags(np.full(100, 5), judge=0.2, choose=0.1, seed=0)
+    >>> len(split.training), len(split.choosing), len(split.judging)
+    (70, 10, 20)
+    """
+    sizes = np.asarray(sizes)
+    n_judging, n_choosing = (_part_size(share, len(sizes)) for share in (judge, choose))
+    if len(sizes) - n_judging - n_choosing < MIN_TRAINING:
+        raise ValueError(
+            f"The share of held-out bags must leave at least {MIN_TRAINING} bags to train on, got "
+            f"{judge + choose:g} of {len(sizes)} bags."
+        )
+    order = numpy_generator(seed, "split").permutation(len(sizes))
+    judging = _limited(order[:n_judging], sizes, max_rows)
+    choosing = _limited(order[n_judging : n_judging + n_choosing], sizes, max_rows)
+    rest = np.setdiff1d(order, np.concatenate([judging, choosing]))
+    return BagSplit(rest, np.sort(choosing), np.sort(judging))
+
+
+def _part_size(share: float, n_bags: int) -> int:
+    if not share:
+        return 0
+    check_share("The share of held-out bags", share)
+    if n_bags < MIN_BAGS:
+        raise BagDataError(
+            f"At least {MIN_BAGS} bags are needed to hold some out, got {n_bags}. With fewer, hold "
+            "out none, or use cross_fit_risk."
+        )
+    return max(MIN_PART, round(share * n_bags))
+
+
+def fold_bags(n_bags: int, *, n_folds: int, seed: int) -> list[Array]:
+    """Deal the bags to folds at random; every bag is in one of them.
+
+    Examples
+    --------
+    >>> [len(fold) for fold in fold_bags(23, n_folds=4, seed=0)]
+    [6, 6, 6, 5]
+    """
+    order = numpy_generator(seed, "folds").permutation(n_bags)
+    return [np.sort(fold) for fold in np.array_split(order, n_folds)]
+
+
+def take_bags(sizes: Any, *, max_rows: int, seed: int = 0) -> Array:
+    """Positions of random bags, as many as have `max_rows` instances, but at least three."""
+    sizes = np.asarray(sizes)
+    order = numpy_generator(seed, "some").permutation(len(sizes))
+    return np.sort(_limited(order, sizes, max_rows))
+
+
+def _limited(positions: Array, sizes: Array, max_rows: int | None) -> Array:
+    if max_rows is None:
+        return positions
+    fits = np.cumsum(sizes[positions]) <= max_rows
+    fits[:MIN_PART] = True
+    return positions[fits]
