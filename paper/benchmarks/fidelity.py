@@ -1,14 +1,14 @@
 """What could explain a distance to the paper's numbers: the bags drawn, weights, pixels, batches.
 
-    python benchmarks/fidelity.py --rows results/rows.sqlite
-    python benchmarks/fidelity.py --data DIR --model linear --bag-size 1000 --seeds 10
+    python paper/benchmarks/fidelity.py --store paper/results/rows
+    python paper/benchmarks/fidelity.py --data DIR --model linear --bag-size 1000 --seeds 10
 
 The first reads finished trainings with bags drawn for each seed: how much the best error varies
 with the partition, how much of that two rules share, and what a mean of minima gives in place of
 the minimum of the mean.
 The second trains the paper's rules on MNIST once as the tables do, and once for each thing that the
 paper leaves open and we might have wrong. Learning rate and epoch are chosen on the test set, as in
-the paper. What it really was, its code told later: `unbag reproduce mnist --exact`.
+the paper. What it really was, its code told later: `unbag-paper mnist --exact`.
 """
 
 import argparse
@@ -164,7 +164,7 @@ def print_shared(best):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--rows", help="a store of finished trainings")
+    parser.add_argument("--store", help="a folder of rows")
     parser.add_argument("--data", help="folder that holds the files of MNIST")
     parser.add_argument("--model", default="linear", choices=["linear", "mlp100", "mlp1000"])
     parser.add_argument("--bag-size", type=int, default=1000)
@@ -174,8 +174,8 @@ def main():
     parser.add_argument("--only", default="", help="variants whose name holds this")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    if arguments.rows:
-        print_rows(arguments.rows)
+    if arguments.store:
+        print_rows(arguments.store)
     if arguments.data:
         print_variants(arguments)
 

@@ -1,6 +1,6 @@
 """Where the time of a training step goes on a GPU, kernel by kernel.
 
-    python benchmarks/gpu_kernels.py [--models cnn_small,cnn_padded] [--data mnist,cifar] [--top 12]
+    python paper/benchmarks/gpu_kernels.py [--models cnn_small,cnn_padded] [--top 12]
 
 Random images, one trial by itself in bfloat16, so that kernels do not overlap; the step is replayed
 as the engine replays it. The last line of each table is the sum, which `gpu_steps.py` has lower for
@@ -24,6 +24,7 @@ from unbag.training.batches import trial_data
 from unbag.training.loop import torch_switches
 from unbag.training.stack import Stack
 from unbag_paper.compiled import CompiledAccelerator
+from unbag_paper.kernels import use_kernels
 
 EPOCHS = 3
 
@@ -59,6 +60,7 @@ def main():
     parser.add_argument("--top", type=int, default=12)
     arguments = parser.parse_args()
     warnings.simplefilter("error", CompilationWarning)
+    use_kernels()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, microseconds a step")
     for dataset in arguments.data.split(","):
         for name in arguments.models.split(","):

@@ -1,13 +1,13 @@
 """Milliseconds per training step and trial on a GPU, beside a plain eager loop in the same run.
 
-    PYTHONPATH=src python benchmarks/gpu_steps.py [--csv FILE] [--models linear,cnn_small]
+    python paper/benchmarks/gpu_steps.py [--csv FILE] [--models linear,cnn_small]
 
 Random images of the shapes of MNIST and CIFAR-10, minibatches of 1000 instances (10 bags of 100).
 The eager loop is one trial in plain torch with the default rule: forward, loss, backward,
 `torch.optim.Adam`. The engine trains as the reproduction does: dense nets stacked, convolutional
 nets side by side. Also checks the fused convolutions against plain ones, and stops where compiled
-code differs from plain code. The projection of the paper's protocol is by trainings as `unbag
-reproduce` runs them: with bags drawn, data of full size, all measures after every epoch and what
+code differs from plain code. The projection of the paper's protocol is by trainings as
+`unbag-paper` runs them: with bags drawn, data of full size, all measures after every epoch and what
 comes before and after. They take few epochs and more, the faster of two each, which gives what 100
 take; bags of 100, DSQ, and PM.Sq where a stack holds more than DSQ's trials. Compilation, once a
 process, is left out.
@@ -26,6 +26,7 @@ from torch.nn.functional import conv2d, max_pool2d
 from unbag import BagBatch, make_bags
 from unbag.errors import CompilationWarning
 from unbag.models import MODELS
+from unbag.models.convolution import Convolution
 from unbag.rules import DebiasedSquare
 from unbag.training import Settings, Trial
 from unbag.training.batches import as_inputs, trial_data
@@ -33,6 +34,7 @@ from unbag.training.loop import torch_switches
 from unbag.training.stack import Stack
 from unbag_paper.compiled import CompiledAccelerator
 from unbag_paper.data import Labelled
+from unbag_paper.kernels import fused_convolution, use_kernels
 from unbag_paper.runs.grid import load_grids
 from unbag_paper.runs.trainer import Trainer
 
@@ -174,13 +176,16 @@ def check_fused_convolution():
 
 
 def relative_error(inputs, outputs, pad, pool, side, n=64, device="cuda"):
-    from unbag_paper.kernels import fused_convolution
-
     x = torch.rand(n, inputs, side, side, device=device).bfloat16().float()
     x = x.requires_grad_(inputs > 3)
-    weight = torch.randn(outputs, inputs, 3, 3, device=device).bfloat16().float().requires_grad_()
-    bias = torch.randn(outputs, device=device, requires_grad=True)
-    value = fused_convolution(x, weight, bias, pad, pool).float()
+    layer = Convolution(inputs, outputs, padding=pad, pool=pool).to(device)
+    weight, bias = layer.weight, layer.bias
+    with torch.no_grad():
+        weight.copy_(torch.randn_like(weight).bfloat16())
+        bias.copy_(torch.randn_like(bias))
+    with torch.autocast("cuda", torch.bfloat16):
+        value = fused_convolution(layer, x)
+    value = value.float()
     wanted = conv2d(x, weight, padding=pad)
     if inputs > 3:  # cuDNN's product is rounded before a maximum is taken
         wanted = wanted + (wanted.bfloat16().float() - wanted).detach()
@@ -200,6 +205,7 @@ def main():
     parser.add_argument("--models", default=",".join(RUNS))
     arguments = parser.parse_args()
     warnings.simplefilter("error", CompilationWarning)
+    use_kernels()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
     print(f"fused convolutions: relative error {check_fused_convolution():.1e}")
     rows = []

@@ -1,6 +1,6 @@
 """MNIST, odd against even, on the CPU: the closed form at bags of 1000, a net at bags of 100.
 
-    python benchmarks/mnist_cpu.py --data DIR
+    python paper/benchmarks/mnist_cpu.py --data DIR
 
 DIR holds MNIST's files (or set UNBAG_DATA). Prints errors on the test set and the time of each fit.
 The net measures no error of its own on the way, which would take longer.

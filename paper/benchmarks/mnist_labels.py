@@ -1,6 +1,6 @@
 """What a linear net reaches on MNIST, odd against even, when every label is known.
 
-    python benchmarks/mnist_labels.py --data DIR
+    python paper/benchmarks/mnist_labels.py --data DIR
 
 Bags of one are labels. The same nets, batches of 1000, 100 epochs and learning rates as the paper's
 tables, so that a linear row of those can be held against it. As there, learning rate and epoch are

@@ -1,6 +1,6 @@
 """Trains the first epochs of stored rows again: which came out otherwise than today's code has it?
 
-    python benchmarks/replay.py --data DIR --models linear,mlp100 [--device cuda]
+    python paper/benchmarks/replay.py --data DIR --models linear,mlp100 [--device cuda]
 
 A row keeps its mean loss of every epoch, so one or two tell whether it was trained as it would be
 today. Rounding differs between devices, precisions and versions of kernels: losses then differ in
@@ -80,18 +80,18 @@ def entries(row, stored, again):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--store", type=Path, default=Path("results/rows.sqlite"))
+    parser.add_argument("--store", type=Path, default=Path("paper/results/rows"))
     parser.add_argument("--data", type=Path)
     parser.add_argument("--models", required=True)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--per-commit", type=int, default=1, help="rows of each cell")
-    parser.add_argument("--ks", default="10,100,1000")
+    parser.add_argument("--bag-sizes", default="10,100,1000")
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--csv", type=Path)
     arguments = parser.parse_args()
-    models, ks = arguments.models.split(","), arguments.ks.split(",")
+    models, ks = arguments.models.split(","), arguments.bag_sizes.split(",")
     rows = [row for row in read_rows(arguments.store) if replayable(row, models)]
     rows = [row for row in rows if str(row.spec.bag_size) in ks]
     rows = shown_in_tables(rows, arguments.per_commit)

@@ -1,6 +1,6 @@
 """Convolutional nets that share a GPU train as if each had it to itself.
 
-    python benchmarks/side_by_side.py [--rounds 3] [--csv FILE]
+    python paper/benchmarks/side_by_side.py [--rounds 3] [--csv FILE]
 
 Random images, eight trials of each net by one rule: in turn, then side by side on streams of their
 own, several times. Losses are compared bit by bit. Batches of several thousand instances are where

@@ -1,7 +1,7 @@
 """Write down the order in which the paper's code reads the training instances.
 
     pip install tensorflow-cpu
-    python tools/exact_orders.py
+    python paper/tools/exact_orders.py
 
 The code that the paper names (github.com/GXLI97/llp_experiments) shuffles the training set once, in
 a buffer of 10,000 instances with global seed 10,000, and cuts the result into bags; every
@@ -18,7 +18,7 @@ SIZES = {"mnist": 60_000, "cifar": 50_000}
 
 
 def main():
-    folder = Path(__file__).parent.parent / "src" / "unbag" / "experiments" / "orders"
+    folder = Path(__file__).parents[1] / "src" / "unbag_paper" / "runs" / "orders"
     for name, n_instances in SIZES.items():
         tf.keras.utils.set_random_seed(SEED)
         rows = tf.data.Dataset.from_tensor_slices(np.arange(n_instances))

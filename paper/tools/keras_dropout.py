@@ -1,7 +1,7 @@
 """Does dropout act in a Keras model whose `call` takes no `training` argument?
 
     pip install tensorflow-cpu keras==3.3.3
-    python tools/keras_dropout.py
+    python paper/tools/keras_dropout.py
 
 The nets of the paper's code (github.com/GXLI97/llp_experiments) are such models, called with
 ``training=True``. Keras 3.3, current when the paper appeared, drops that argument on the way, and

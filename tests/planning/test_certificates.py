@@ -24,7 +24,7 @@ from unbag.planning import (
     realizable_vc_error_certificate,
     realizable_vc_sample_size,
 )
-from unbag_paper.exact import EPRM, DebiasedSquare, EasyLLP, bag_loss
+from unbag_paper.exact import EPRM, CountDebiasedSquare, EasyLLP, bag_loss
 from unbag_paper.theory import shattered_problem
 
 
@@ -180,7 +180,7 @@ def test_risk_certificate_covers_the_truth():
     error, n_bags, size = 0.05, 400, 10
     cells = rng.multinomial(size, [error / 2, error / 2, 1 - error], size=(2000, n_bags))
     values = bag_loss(
-        DebiasedSquare(), cells[..., 0], sizes=np.full(n_bags, size), positives=cells[..., 1]
+        CountDebiasedSquare(), cells[..., 0], sizes=np.full(n_bags, size), positives=cells[..., 1]
     )
     limits = [debiased_risk_certificate(v, n_bags, bag_size=size) for v in values]
     assert np.mean(np.array(limits) < error) <= 0.05

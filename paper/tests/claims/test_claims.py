@@ -8,10 +8,10 @@ import pytest
 from unbag.errors import ConditionError
 from unbag_paper.claims import EXPERIMENTS, claims_markdown, reproduce_theory
 from unbag_paper.claims.estimation import threshold_excess
-from unbag_paper.claims.matching import proportion_failure
-from unbag_paper.claims.outcome import Claim
-from unbag_paper.claims.run import load_grids
-from unbag_paper.claims.simulate import learned_excess, tied_mask
+from unbag_paper.claims.proportion_matching import proportion_failure
+from unbag_paper.claims.results import Claim
+from unbag_paper.claims.run import load_options
+from unbag_paper.claims.simulation import learned_excess, tied_mask
 from unbag_paper.claims.statistics import Slope, fit_power, half_point
 from unbag_paper.exact import EPRM, EasyLLP, minimise_finite, minimise_thresholds
 from unbag_paper.theory import crossed_problem
@@ -82,16 +82,16 @@ def test_the_vectorised_threshold_sweep_is_the_exact_minimiser():
 
 
 def test_both_grids_declare_every_experiment_with_the_same_keys():
-    quick, full = load_grids(quick=True), load_grids()
+    quick, full = load_options(quick=True), load_options()
     assert list(quick) == list(full)
     assert set(quick) == set(EXPERIMENTS)
     assert all(set(quick[name]) == set(full[name]) for name in quick)
-    assert load_grids(quick=True, seed=9)["facts"]["seed"] == 9
+    assert load_options(quick=True, seed=9)["facts"]["seed"] == 9
 
 
 def test_a_false_claim_fails():
     """With two bags a trial little can be learned, and the table must say so."""
-    grid = load_grids(quick=True)["proportion_failure"] | {"n_bags": 2, "n_trials": 200}
+    grid = load_options(quick=True)["proportion_failure"] | {"n_bags": 2, "n_trials": 200}
     outcome = proportion_failure(grid, lambda: None)
     assert not all(claim.passed for claim in outcome.claims)
     assert "FAIL" in claims_markdown(outcome.claims)

@@ -6,7 +6,7 @@ from paper.tests.support.exact_reference import RULES, all_minimisers, every_lab
 from scipy.optimize import linprog
 
 from unbag.errors import ConditionError
-from unbag_paper.exact import EPRM, DebiasedSquare, ProportionLog, minimise_linear
+from unbag_paper.exact import EPRM, CountDebiasedSquare, CountProportionLog, minimise_linear
 
 MARGIN = 1e-4
 
@@ -55,7 +55,9 @@ def test_linear_agrees_with_every_separable_labeling(name, seed):
 
 def test_returned_weights_reproduce_the_predictions():
     X, positives, size = random_problem(9, n_bags=4, bag_size=3)
-    found = minimise_linear(X, np.array(positives) / size, sizes=[size] * 4, rule=DebiasedSquare())
+    found = minimise_linear(
+        X, np.array(positives) / size, sizes=[size] * 4, rule=CountDebiasedSquare()
+    )
     scores = X @ found.weights[0] + found.intercepts[0]
     assert ((scores >= 0) == found.predictions[0]).all()
 
@@ -63,7 +65,7 @@ def test_returned_weights_reproduce_the_predictions():
 @pytest.mark.parametrize("shift", [0.0, 1e4, 1e6, -1e9])
 def test_features_need_not_be_centred(shift):
     X = np.arange(8.0)[:, None] + shift
-    found = minimise_linear(X, [0, 0, 1, 1], sizes=[2] * 4, rule=DebiasedSquare())
+    found = minimise_linear(X, [0, 0, 1, 1], sizes=[2] * 4, rule=CountDebiasedSquare())
     assert found.optimal
     assert found.value == 0.0
     scores = X @ found.weights[0] + found.intercepts[0]
@@ -83,7 +85,7 @@ def test_a_limit_leaves_a_gap_that_contains_the_optimum():
     X = rng.normal(size=(60, 3))
     labels = rng.integers(2, size=60)
     shares = labels.reshape(10, 6).mean(axis=1)
-    found = minimise_linear(X, shares, sizes=[6] * 10, rule=DebiasedSquare(), node_limit=1)
+    found = minimise_linear(X, shares, sizes=[6] * 10, rule=CountDebiasedSquare(), node_limit=1)
     assert found.bound <= found.value
     assert found.optimal == (found.gap < 1e-6)
 
@@ -98,4 +100,4 @@ def test_no_time_at_all_is_said():
 def test_infinite_log_loss_is_said():
     # Two instances at one place cannot be told apart, and a proportion of 1/2 needs just that.
     with pytest.raises(ConditionError, match="infinite"):
-        minimise_linear([[1.0], [1.0]], [0.5], sizes=[2], rule=ProportionLog())
+        minimise_linear([[1.0], [1.0]], [0.5], sizes=[2], rule=CountProportionLog())

@@ -9,9 +9,9 @@ from paper.tests.support.exact_reference import RULES
 from unbag.errors import BagDataError, ConditionError
 from unbag_paper.exact import (
     EPRM,
-    DebiasedSquare,
+    CountDebiasedSquare,
+    CountProportionSquare,
     EasyLLP,
-    ProportionSquare,
     bag_loss,
     minimise_finite,
     minimise_intervals,
@@ -33,9 +33,9 @@ counted = st.integers(2, 6).flatmap(
 def losses(k, counts, positives):
     sizes = np.full(len(counts), k)
     parts = {"sizes": sizes, "positives": np.array(positives)}
-    square = k * float(bag_loss(ProportionSquare(), np.array(counts), **parts))
-    batch = float(bag_loss(DebiasedSquare("batch"), np.array(counts), **parts))
-    pairwise = float(bag_loss(DebiasedSquare(), np.array(counts), **parts))
+    square = k * float(bag_loss(CountProportionSquare(), np.array(counts), **parts))
+    batch = float(bag_loss(CountDebiasedSquare("batch"), np.array(counts), **parts))
+    pairwise = float(bag_loss(CountDebiasedSquare(), np.array(counts), **parts))
     return square, batch, pairwise
 
 
@@ -84,13 +84,13 @@ def test_unbiased_rules_average_to_the_error_on_unequal_bags(name):
 def test_the_unbiasedness_check_rejects_the_batch_rule():
     sizes = np.array([1, 1])
     draws = (np.arange(4)[:, None] >> np.arange(2)) & 1
-    values = bag_loss(DebiasedSquare("batch"), np.zeros((4, 2)), sizes=sizes, positives=draws)
-    pairwise = bag_loss(DebiasedSquare(), np.zeros((4, 2)), sizes=sizes, positives=draws)
+    values = bag_loss(CountDebiasedSquare("batch"), np.zeros((4, 2)), sizes=sizes, positives=draws)
+    pairwise = bag_loss(CountDebiasedSquare(), np.zeros((4, 2)), sizes=sizes, positives=draws)
     assert pairwise.mean() == pytest.approx(0.5)
     assert values.mean() == pytest.approx(0.5)  # k = 1 needs no correction
     sizes = np.array([2, 2])
     draws = ((np.arange(16)[:, None] >> np.arange(4)) & 1).reshape(16, 2, 2).sum(axis=2)
-    values = bag_loss(DebiasedSquare("batch"), np.zeros((16, 2)), sizes=sizes, positives=draws)
+    values = bag_loss(CountDebiasedSquare("batch"), np.zeros((16, 2)), sizes=sizes, positives=draws)
     assert values.mean() < 0.5 - 0.01
 
 
@@ -137,7 +137,7 @@ def test_values_of_callables_and_matrices_agree():
             "`X`",
         ),
         (
-            lambda: minimise_finite([[0, 1]], [0.5], sizes=[2], rule=DebiasedSquare()),
+            lambda: minimise_finite([[0, 1]], [0.5], sizes=[2], rule=CountDebiasedSquare()),
             ConditionError,
             "at least 2 bags",
         ),
@@ -148,7 +148,7 @@ def test_values_of_callables_and_matrices_agree():
         ),
         (lambda: EasyLLP(prior=1.5), ConditionError, "prior"),
         (lambda: EasyLLP(prior="guess"), ConditionError, "prior"),
-        (lambda: DebiasedSquare("never"), ConditionError, "debias"),
+        (lambda: CountDebiasedSquare("never"), ConditionError, "debias"),
         (
             lambda: minimise_thresholds([[0], [1]], [0.5], sizes=[2], rule=EPRM()),
             ConditionError,

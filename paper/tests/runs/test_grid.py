@@ -12,7 +12,7 @@ from paper.tests.support.small_grid import small_grid
 from unbag.models import MODELS
 from unbag_paper.runs.grid import GRIDS, RuleEntry, load_grids
 from unbag_paper.runs.rows import read_rows
-from unbag_paper.runs.spec import TrialSpec
+from unbag_paper.runs.trial_spec import TrialSpec
 from unbag_paper.tables.published import published_error
 
 

@@ -6,7 +6,7 @@ import torch
 from paper.tests.support.small_grid import small_data, small_grid
 from torch import nn
 
-from unbag_paper.runs.label_free_error import BLIND_ERROR, blind_error, hard_predictions
+from unbag_paper.runs.label_free_error import ERROR_FROM_BAGS, error_from_bags, hard_predictions
 from unbag_paper.runs.rows import Store
 from unbag_paper.runs.runner import Runner
 
@@ -29,7 +29,7 @@ def test_interval_covers_the_true_error(bag_size):
     missed = 0
     for seed in range(100):
         data = Labels(10_000, seed)
-        found = blind_error(flipped(data.y_test, 0.1, seed), data, bag_size=bag_size, seed=seed)
+        found = error_from_bags(flipped(data.y_test, 0.1, seed), data, bag_size=bag_size, seed=seed)
         _, low, high, truth = found
         missed += not low <= truth <= high
     assert missed <= 12  # five expected; more than twelve in one of two thousand runs
@@ -39,7 +39,7 @@ def test_truth_is_the_share_of_wrong_predictions():
     data = Labels(1000, 0)
     predicted = data.y_test.astype(bool).copy()
     predicted[:30] ^= True
-    assert blind_error(predicted, data, bag_size=10, seed=0)[3] == pytest.approx(0.03)
+    assert error_from_bags(predicted, data, bag_size=10, seed=0)[3] == pytest.approx(0.03)
 
 
 def test_bytes_are_pixels():
@@ -55,5 +55,5 @@ def test_truth_is_the_last_recorded_test_error(tmp_path):
     store = Store(tmp_path / "rows")
     Runner([small_grid()], store, small_data()).run()
     for row in store.rows():
-        truth = row.arrays[BLIND_ERROR][3]
+        truth = row.arrays[ERROR_FROM_BAGS][3]
         assert truth == pytest.approx(row.arrays["test_error"][-1], abs=1e-6)

@@ -10,8 +10,8 @@ from unbag.bags import BagBatch, make_bags
 from unbag.rules import DebiasedSquare, EasySquare
 from unbag.training.monitor import measure_all
 from unbag_paper.data import load_problem
-from unbag_paper.runs.estimates import TestBags, bag_estimates
-from unbag_paper.runs.measures import error_monitors, held_out_half
+from unbag_paper.runs.monitors import error_monitors, held_out_half
+from unbag_paper.runs.square_loss_estimates import TestBags, bag_estimates
 
 
 @pytest.fixture(scope="module")

@@ -138,7 +138,9 @@ store.add([row(seed=0)])
 
 def test_without_the_rename_a_kill_leaves_a_broken_part(folder):
     """What the temporary name is for: written in place, half a part would be read."""
-    code = KILLS["inside the file"] + """
+    code = (
+        KILLS["inside the file"]
+        + """
 import pathlib
 opened = pathlib.Path.open
 def in_place(path, *mode):
@@ -146,6 +148,7 @@ def in_place(path, *mode):
 pathlib.Path.open = in_place
 store.add([row(seed=0)])
 """
+    )
     run_killed(code, folder)
     with pytest.warns(StoreWarning, match="cannot be read"):
         assert seeds_in(folder) == []

@@ -17,7 +17,7 @@ from unbag.bags import make_bags
 from unbag.estimators import BagRidgeClassifier
 from unbag.parallel import SerialExecutor
 from unbag_paper.runs.grid import RuleEntry
-from unbag_paper.runs.ridge import PATH, ridge_path
+from unbag_paper.runs.ridge_path import PATH, ridge_path
 from unbag_paper.runs.rows import Store
 from unbag_paper.runs.runner import Runner
 

@@ -11,10 +11,10 @@ from unbag.errors import TrainingError
 from unbag.training import train
 from unbag_paper.runs import grid as declared
 from unbag_paper.runs.grid import load_grids
-from unbag_paper.runs.measures import logits_on
+from unbag_paper.runs.monitors import logits_on
 from unbag_paper.runs.rows import Store
 from unbag_paper.runs.runner import Runner
-from unbag_paper.runs.spec import teachers_of
+from unbag_paper.runs.trial_spec import teachers_of
 
 DATA = small_data()
 

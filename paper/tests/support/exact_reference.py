@@ -4,14 +4,20 @@ import math
 from fractions import Fraction
 from itertools import combinations, product
 
-from unbag_paper.exact import EPRM, DebiasedSquare, EasyLLP, ProportionLog, ProportionSquare
+from unbag_paper.exact import (
+    EPRM,
+    CountDebiasedSquare,
+    CountProportionLog,
+    CountProportionSquare,
+    EasyLLP,
+)
 
 RULES = {
     "eprm": EPRM(),
-    "square": ProportionSquare(),
-    "log": ProportionLog(),
-    "pairwise": DebiasedSquare(),
-    "batch": DebiasedSquare(debias="batch"),
+    "square": CountProportionSquare(),
+    "log": CountProportionLog(),
+    "pairwise": CountDebiasedSquare(),
+    "batch": CountDebiasedSquare(debias="batch"),
     "easy known": EasyLLP(prior=0.25),
     "easy estimated": EasyLLP(prior="estimated"),
     "easy split": EasyLLP(prior="split"),

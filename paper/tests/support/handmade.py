@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from unbag_paper.runs.rows import Row
-from unbag_paper.runs.spec import TrialSpec
+from unbag_paper.runs.trial_spec import TrialSpec
 
 
 def spec(**changes):

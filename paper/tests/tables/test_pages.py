@@ -13,12 +13,12 @@ from paper.tests.support.small_grid import small_grid
 
 from unbag.errors import StoreWarning
 from unbag_paper.runs.grid import load_grids
+from unbag_paper.tables.error_tables import page, to_csv
 from unbag_paper.tables.figures import draw_figure, write_figures
 from unbag_paper.tables.pages import short_table, write_pages
 from unbag_paper.tables.published import reason_for
 from unbag_paper.tables.rendering import FORMATS, Table, Text, render
 from unbag_paper.tables.summary import summarize
-from unbag_paper.tables.tables import page, to_csv
 
 
 @pytest.fixture(autouse=True)

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from unbag.randomness import numpy_generator
-from unbag_paper.claims.drawing import add_line, new_figure
-from unbag_paper.claims.outcome import Claim, Grid, Outcome, Progress
-from unbag_paper.claims.simulate import batches, learned_excess, tied_mask
+from unbag_paper.claims.figure_style import add_line, new_figure
+from unbag_paper.claims.results import Claim, ExperimentResult, Options, Progress
+from unbag_paper.claims.simulation import batches, learned_excess, tied_mask
 from unbag_paper.claims.statistics import Slope, fit_power, half_point
-from unbag_paper.exact import CountRule, DebiasedSquare, EasyLLP, bag_loss
+from unbag_paper.exact import CountDebiasedSquare, CountRule, EasyLLP, bag_loss
 from unbag_paper.theory import (
     CoordinateProblem,
     coordinate_information,
@@ -33,7 +33,7 @@ Array = NDArray[Any]
 RIVALS = 1.5936
 
 
-def realizable_coordinates(grid: Grid, progress: Progress) -> Outcome:
+def realizable_coordinates(grid: Options, progress: Progress) -> ExperimentResult:
     """Bags until EPRM finds the labels' coordinate in half of the trials, against d / log k."""
     rows = [
         _realizable_row(grid, dimension, size, progress)
@@ -69,10 +69,10 @@ def realizable_coordinates(grid: Grid, progress: Progress) -> Outcome:
             min(by_theory) > 0.85 and max(by_theory) < 1.15,
         ),
     ]
-    return Outcome("realizable_coordinates", claims, rows, _draw_realizable(rows, grid))
+    return ExperimentResult("realizable_coordinates", claims, rows, _draw_realizable(rows, grid))
 
 
-def _realizable_row(grid: Grid, dimension: int, bag_size: int, progress: Progress) -> Row:
+def _realizable_row(grid: Options, dimension: int, bag_size: int, progress: Progress) -> Row:
     problem = CoordinateProblem(dimension)
     rng = numpy_generator("theory", grid["seed"], "coordinates", dimension, bag_size)
     chances = _chance_consistent(problem, grid, bag_size, rng)
@@ -100,7 +100,7 @@ def agreement_probability(bag_size: int) -> float:
 
 
 def _chance_consistent(
-    problem: CoordinateProblem, grid: Grid, bag_size: int, rng: np.random.Generator
+    problem: CoordinateProblem, grid: Options, bag_size: int, rng: np.random.Generator
 ) -> Array:
     """Chance that a consistent coordinate, drawn at random, is the right one, after each bag."""
     chances = []
@@ -110,7 +110,7 @@ def _chance_consistent(
     return np.asarray(np.concatenate(chances).mean(axis=0))
 
 
-def _draw_realizable(rows: list[Row], grid: Grid) -> Figure:
+def _draw_realizable(rows: list[Row], grid: Options) -> Figure:
     figure, [axes] = new_figure()
     for dimension in grid["dimensions"]:
         kept = [row for row in rows if row["dimension"] == dimension]
@@ -124,7 +124,7 @@ def _draw_realizable(rows: list[Row], grid: Grid) -> Figure:
     return figure
 
 
-def agnostic_coordinates(grid: Grid, progress: Progress) -> Outcome:
+def agnostic_coordinates(grid: Options, progress: Progress) -> ExperimentResult:
     """Bags until the unbiased rules find the coordinate through noise."""
     rows = [_agnostic_row(grid, size, progress) for size in grid["bag_sizes"]]
     slopes = {name: _slope(rows, name) for name in ("debiased", "easy")}
@@ -157,13 +157,13 @@ def agnostic_coordinates(grid: Grid, progress: Progress) -> Outcome:
             all(slope.value > -0.25 for slope in slopes.values()),
         ),
     ]
-    return Outcome("agnostic_coordinates", claims, rows, _draw_agnostic(rows, grid))
+    return ExperimentResult("agnostic_coordinates", claims, rows, _draw_agnostic(rows, grid))
 
 
-def _agnostic_row(grid: Grid, bag_size: int, progress: Progress) -> Row:
+def _agnostic_row(grid: Options, bag_size: int, progress: Progress) -> Row:
     problem = CoordinateProblem(grid["dimension"], margin=grid["margin"])
     rng = numpy_generator("theory", grid["seed"], "agnostic", bag_size)
-    rules: dict[str, CountRule] = {"debiased": DebiasedSquare(), "easy": EasyLLP(prior=0.5)}
+    rules: dict[str, CountRule] = {"debiased": CountDebiasedSquare(), "easy": EasyLLP(prior=0.5)}
     chances = _chance_along(problem, rules, grid, bag_size, rng)
     progress()
     return {
@@ -178,7 +178,7 @@ def _agnostic_row(grid: Grid, bag_size: int, progress: Progress) -> Row:
 def _chance_along(
     problem: CoordinateProblem,
     rules: dict[str, CountRule],
-    grid: Grid,
+    grid: Options,
     bag_size: int,
     rng: np.random.Generator,
 ) -> dict[str, Array]:
@@ -214,7 +214,7 @@ def _slope(rows: list[Row], name: str) -> Slope:
     return fit_power([row["bag_size"] for row in rows], values, 0.05 * values)
 
 
-def _draw_agnostic(rows: list[Row], grid: Grid) -> Figure:
+def _draw_agnostic(rows: list[Row], grid: Options) -> Figure:
     figure, [axes] = new_figure()
     sizes = np.array([row["bag_size"] for row in rows])
     for name in ("debiased", "easy"):
@@ -228,11 +228,11 @@ def _draw_agnostic(rows: list[Row], grid: Grid) -> Figure:
     return figure
 
 
-def two_constants(grid: Grid, progress: Progress) -> Outcome:
+def two_constants(grid: Options, progress: Progress) -> ExperimentResult:
     """The class of the two constants, where n bags are worth nk labels."""
     rows = [_constants_row(grid, size, progress) for size in grid["bag_sizes"]]
     slope = _slope(rows, "needed")
-    return Outcome(
+    return ExperimentResult(
         "two_constants",
         [
             Claim(
@@ -248,13 +248,13 @@ def two_constants(grid: Grid, progress: Progress) -> Outcome:
     )
 
 
-def _constants_row(grid: Grid, bag_size: int, progress: Progress) -> Row:
+def _constants_row(grid: Options, bag_size: int, progress: Progress) -> Row:
     numbers = [n for n in grid["n_bags"] if n >= 2]
     chances = []
     for n_bags in numbers:
         excess = learned_excess(
             one_point_problem(grid["margin"]),
-            {"debiased": DebiasedSquare()},
+            {"debiased": CountDebiasedSquare()},
             n_trials=grid["n_trials"],
             n_bags=n_bags,
             bag_size=bag_size,

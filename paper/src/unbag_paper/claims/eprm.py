@@ -8,11 +8,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from unbag.randomness import numpy_generator
-from unbag_paper.claims.drawing import add_line, new_figure
-from unbag_paper.claims.outcome import Claim, Grid, Outcome, Progress
-from unbag_paper.claims.simulate import learned_excess
+from unbag_paper.claims.figure_style import add_line, new_figure
+from unbag_paper.claims.results import Claim, ExperimentResult, Options, Progress
+from unbag_paper.claims.simulation import learned_excess
 from unbag_paper.claims.statistics import Slope, fit_power, mean_and_error
-from unbag_paper.exact import EPRM, DebiasedSquare, symmetrise
+from unbag_paper.exact import EPRM, CountDebiasedSquare, symmetrise
 from unbag_paper.theory import (
     FiniteProblem,
     one_point_problem,
@@ -31,7 +31,7 @@ def symmetric_problem(dimension: int, rare_mass: float) -> FiniteProblem:
     return FiniteProblem(plain.name, plain.mass, plain.positive_rate, symmetrise(plain.hypotheses))
 
 
-def eprm_rate(grid: Grid, progress: Progress) -> Outcome:
+def eprm_rate(grid: Options, progress: Progress) -> ExperimentResult:
     """Worst error of EPRM over realizable distributions, against bags and bag size."""
     rows = [
         worst_realizable_error(grid, bag_size, n_bags, progress)
@@ -41,7 +41,7 @@ def eprm_rate(grid: Grid, progress: Progress) -> Outcome:
     slopes = {size: _slope_in_bags(rows, size) for size in grid["bag_sizes"]}
     worst = max(slopes.values(), key=lambda slope: abs(slope.value + 1))
     in_size = _slope_in_size(rows, grid)
-    return Outcome(
+    return ExperimentResult(
         "eprm_rate",
         [
             Claim(
@@ -66,7 +66,7 @@ def eprm_rate(grid: Grid, progress: Progress) -> Outcome:
     )
 
 
-def worst_realizable_error(grid: Grid, bag_size: int, n_bags: int, progress: Progress) -> Row:
+def worst_realizable_error(grid: Options, bag_size: int, n_bags: int, progress: Progress) -> Row:
     """Largest mean error of the worst tied minimiser over a range of rare masses."""
     found = []
     for multiple in grid["rare_multiples"]:
@@ -92,7 +92,7 @@ def _slope_in_bags(rows: list[Row], bag_size: int) -> Slope:
     return fit_power(*_columns(kept, "n_bags", "error", "standard_error"))
 
 
-def _slope_in_size(rows: list[Row], grid: Grid) -> Slope:
+def _slope_in_size(rows: list[Row], grid: Options) -> Slope:
     kept = [row for row in rows if row["n_bags"] == max(grid["n_bags"])]
     return fit_power(*_columns(kept, "bag_size", "error", "standard_error"))
 
@@ -101,7 +101,7 @@ def _columns(rows: list[Row], *names: str) -> list[np.ndarray]:
     return [np.array([row[name] for row in rows], dtype=float) for name in names]
 
 
-def _draw_rate(rows: list[Row], grid: Grid) -> Figure:
+def _draw_rate(rows: list[Row], grid: Options) -> Figure:
     figure, [left, right] = new_figure(2)
     for size in grid["bag_sizes"]:
         kept = [row for row in rows if row["bag_size"] == size]
@@ -121,7 +121,7 @@ def _draw_rate(rows: list[Row], grid: Grid) -> Figure:
     return figure
 
 
-def eprm_blindness(grid: Grid, progress: Progress) -> Outcome:
+def eprm_blindness(grid: Options, progress: Progress) -> ExperimentResult:
     """Bags until the first pure bag, before which EPRM cannot tell its two hypotheses apart."""
     rows = [_first_pure_bag(grid, size, progress) for size in grid["bag_sizes"]]
     sizes, waits, errors = _columns(rows, "bag_size", "mean_wait", "standard_error")
@@ -130,7 +130,7 @@ def eprm_blindness(grid: Grid, progress: Progress) -> Outcome:
     expected = fit_power(np.exp2(sizes), exact, errors * exact / waits).value
     off = max(abs(row["mean_wait"] - row["expected_wait"]) / row["standard_error"] for row in rows)
     rescued = min(row["debiased_correct"] for row in rows)
-    return Outcome(
+    return ExperimentResult(
         "eprm_blindness",
         [
             Claim(
@@ -154,7 +154,7 @@ def eprm_blindness(grid: Grid, progress: Progress) -> Outcome:
     )
 
 
-def _first_pure_bag(grid: Grid, bag_size: int, progress: Progress) -> Row:
+def _first_pure_bag(grid: Options, bag_size: int, progress: Progress) -> Row:
     """Mean wait for a pure bag, and how often the debiased loss is right with few bags."""
     chance = pure_bag_probability(grid["margin"], bag_size)
     rng = numpy_generator("theory", grid["seed"], "eprm blindness", bag_size)
@@ -163,7 +163,7 @@ def _first_pure_bag(grid: Grid, bag_size: int, progress: Progress) -> Row:
     wait = length * grid["n_blocks"] / pure
     excess = learned_excess(
         one_point_problem(grid["margin"]),
-        {"debiased": DebiasedSquare()},
+        {"debiased": CountDebiasedSquare()},
         n_trials=grid["n_trials"],
         n_bags=grid["rescue_bags"],
         bag_size=bag_size,
@@ -184,7 +184,7 @@ def _pure_bags(rng: np.random.Generator, bag_size: int, margin: float, length: i
     return int(np.sum((counts == 0) | (counts == bag_size)))
 
 
-def _draw_blindness(rows: list[Row], grid: Grid) -> Figure:
+def _draw_blindness(rows: list[Row], grid: Options) -> Figure:
     figure, [axes] = new_figure()
     sizes, waits, errors, expected = _columns(
         rows, "bag_size", "mean_wait", "standard_error", "expected_wait"

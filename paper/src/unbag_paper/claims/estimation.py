@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from unbag.randomness import numpy_generator
-from unbag_paper.claims.drawing import add_line, new_figure
-from unbag_paper.claims.outcome import Claim, Grid, Outcome, Progress
+from unbag_paper.claims.figure_style import add_line, new_figure
+from unbag_paper.claims.results import Claim, ExperimentResult, Options, Progress
 from unbag_paper.claims.statistics import fit_power, mean_and_error
-from unbag_paper.exact import CountRule, DebiasedSquare, EasyLLP, bag_loss
+from unbag_paper.exact import CountDebiasedSquare, CountRule, EasyLLP, bag_loss
 from unbag_paper.theory import (
     easy_deviation_realizable,
     labelled_relative_error,
@@ -26,7 +26,7 @@ Row = dict[str, Any]
 Array = NDArray[np.float64]
 
 
-def estimation_and_learning(grid: Grid, progress: Progress) -> Outcome:
+def estimation_and_learning(grid: Options, progress: Progress) -> ExperimentResult:
     """EasyLLP's estimate of a perfect hypothesis, and what it learns, on bags of two."""
     rows = [_estimate_row(grid, n_bags, progress) for n_bags in grid["n_bags"]]
     estimate = fit_power(*_columns(rows, "n_bags", "deviation", "deviation_error"))
@@ -60,7 +60,7 @@ def estimation_and_learning(grid: Grid, progress: Progress) -> Outcome:
             learned.near(-1, curvature=grid["curvature"]),
         ),
     ]
-    return Outcome("estimation_and_learning", claims, rows, _draw_estimation(rows))
+    return ExperimentResult("estimation_and_learning", claims, rows, _draw_estimation(rows))
 
 
 def _columns(rows: list[Row], *names: str) -> list[Array]:
@@ -77,7 +77,7 @@ def _coin_values() -> dict[float, float]:
     return {value: losses.count(value) / 4 for value in sorted(set(losses))}
 
 
-def _estimate_row(grid: Grid, n_bags: int, progress: Progress) -> Row:
+def _estimate_row(grid: Options, n_bags: int, progress: Progress) -> Row:
     rng = numpy_generator("theory", grid["seed"], "estimation", n_bags)
     counts = separated_problem().sample_counts(grid["n_trials"], n_bags, bag_size=2, generator=rng)
     sizes = np.full(n_bags, 2)
@@ -132,7 +132,7 @@ def _draw_estimation(rows: list[Row]) -> Figure:
     return figure
 
 
-def precision(grid: Grid, progress: Progress) -> Outcome:
+def precision(grid: Options, progress: Progress) -> ExperimentResult:
     """Relative error of the pairwise estimate, and bias and spread of the others."""
     rows = [
         _precision_row(grid, error, size, progress)
@@ -140,10 +140,10 @@ def precision(grid: Grid, progress: Progress) -> Outcome:
         for size in grid["bag_sizes"]
     ]
     claims = _precision_claims(rows, grid)
-    return Outcome("precision", claims, rows, _draw_precision(rows, grid))
+    return ExperimentResult("precision", claims, rows, _draw_precision(rows, grid))
 
 
-def _precision_claims(rows: list[Row], grid: Grid) -> list[Claim]:
+def _precision_claims(rows: list[Row], grid: Options) -> list[Claim]:
     thumb = [
         row["relative_error"] * np.sqrt(grid["n_bags"] / 2) for row in rows if row["busy"] >= 2
     ]
@@ -195,7 +195,7 @@ def _precision_claims(rows: list[Row], grid: Grid) -> list[Claim]:
     ]
 
 
-def _precision_row(grid: Grid, error: float, bag_size: int, progress: Progress) -> Row:
+def _precision_row(grid: Options, error: float, bag_size: int, progress: Progress) -> Row:
     """Bags of a hypothesis with E f = p = 1/2 and this error, estimated in every trial."""
     n_bags, n_trials = grid["n_bags"], grid["n_trials"]
     rng = numpy_generator("theory", grid["seed"], "precision", error, bag_size)
@@ -228,13 +228,13 @@ def _precision_row(grid: Grid, error: float, bag_size: int, progress: Progress) 
 
 def _estimators() -> dict[str, CountRule]:
     return {
-        "pairwise": DebiasedSquare(),
-        "batch": DebiasedSquare("batch"),
+        "pairwise": CountDebiasedSquare(),
+        "batch": CountDebiasedSquare("batch"),
         "easy": EasyLLP(prior=0.5),
     }
 
 
-def _draw_precision(rows: list[Row], grid: Grid) -> Figure:
+def _draw_precision(rows: list[Row], grid: Options) -> Figure:
     figure, [left, right] = new_figure(2)
     for error in grid["errors"]:
         kept = [row for row in rows if row["error"] == error]

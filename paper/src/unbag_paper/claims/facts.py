@@ -16,16 +16,16 @@ from unbag.planning import (
     realizable_error_certificate,
 )
 from unbag.randomness import numpy_generator
-from unbag_paper.claims.drawing import add_line, new_figure
 from unbag_paper.claims.eprm import symmetric_problem
-from unbag_paper.claims.outcome import Claim, Grid, Outcome, Progress
-from unbag_paper.claims.simulate import learned_excess
+from unbag_paper.claims.figure_style import add_line, new_figure
+from unbag_paper.claims.results import Claim, ExperimentResult, Options, Progress
+from unbag_paper.claims.simulation import learned_excess
 from unbag_paper.exact import (
     EPRM,
+    CountDebiasedSquare,
+    CountProportionSquare,
     CountRule,
-    DebiasedSquare,
     EasyLLP,
-    ProportionSquare,
     bag_loss,
 )
 from unbag_paper.theory import FiniteProblem, crossed_problem, shattered_problem
@@ -36,7 +36,7 @@ Row = dict[str, Any]
 Array = NDArray[Any]
 
 
-def facts(grid: Grid, progress: Progress) -> Outcome:
+def facts(grid: Options, progress: Progress) -> ExperimentResult:
     """The lemmas, on random data and by exact sums."""
     lemma = _lemma_violations(grid)
     progress()
@@ -79,10 +79,10 @@ def facts(grid: Grid, progress: Progress) -> Outcome:
             "k >= 11 is not needed: proof at unbag.planning.mismatch_bound.",
         ),
     ]
-    return Outcome("facts", claims, rows, _draw_mismatch(rows, grid))
+    return ExperimentResult("facts", claims, rows, _draw_mismatch(rows, grid))
 
 
-def _lemma_violations(grid: Grid) -> int:
+def _lemma_violations(grid: Options) -> int:
     rng = numpy_generator("theory", grid["seed"], "lemma")
     violations = 0
     for bag_size in (1, 2, 5, 20, 100):
@@ -90,8 +90,8 @@ def _lemma_violations(grid: Grid) -> int:
         counts = rng.integers(0, bag_size + 1, size=shape)
         positives = rng.integers(0, bag_size + 1, size=shape)
         parts = {"sizes": np.full(4, bag_size), "positives": positives}
-        square = bag_size * bag_loss(ProportionSquare(), counts, **parts)
-        debiased = bag_loss(DebiasedSquare("batch"), counts, **parts)
+        square = bag_size * bag_loss(CountProportionSquare(), counts, **parts)
+        debiased = bag_loss(CountDebiasedSquare("batch"), counts, **parts)
         bias = (bag_size - 1) * ((counts - positives) / bag_size).mean(axis=1) ** 2
         broken = (debiased < -1e-12) | (bias > (bag_size - 1) / bag_size * square + 1e-12)
         violations += int(np.sum(broken | (square > bag_size * debiased + 1e-9)))
@@ -128,7 +128,7 @@ def residual_law(problem: FiniteProblem, hypothesis: int, bag_size: int) -> Arra
     return law
 
 
-def _second_moment_ratio(grid: Grid) -> float:
+def _second_moment_ratio(grid: Options) -> float:
     """Second moment of the offset loss over its bound, on random finite problems, by sampling."""
     rng = numpy_generator("theory", grid["seed"], "second moment")
     ratios = []
@@ -151,7 +151,7 @@ def _random_problem(rng: np.random.Generator) -> FiniteProblem:
     )
 
 
-def _mismatch_margin(grid: Grid) -> tuple[float, list[Row]]:
+def _mismatch_margin(grid: Options) -> tuple[float, list[Row]]:
     """Least ratio of the exact probability of a miss and its bound, and the curves to draw."""
     rows: list[Row] = []
     for size in grid["bag_sizes"]:
@@ -174,7 +174,7 @@ def _mismatch_margin(grid: Grid) -> tuple[float, list[Row]]:
     return min(row["least_above"] / row["bound"] for row in rows if row["error"] <= 0.5), rows
 
 
-def _draw_mismatch(rows: list[Row], grid: Grid) -> Figure:
+def _draw_mismatch(rows: list[Row], grid: Options) -> Figure:
     figure, [axes] = new_figure()
     for size in grid["bag_sizes"]:
         kept = [row for row in rows if row["bag_size"] == size]
@@ -187,7 +187,7 @@ def _draw_mismatch(rows: list[Row], grid: Grid) -> Figure:
     return figure
 
 
-def certificates(grid: Grid, progress: Progress) -> Outcome:
+def certificates(grid: Options, progress: Progress) -> ExperimentResult:
     """How often the certificates fail, and how much room they leave."""
     rows = [
         row
@@ -215,10 +215,10 @@ def certificates(grid: Grid, progress: Progress) -> Outcome:
                 worst <= delta + slack,
             )
         )
-    return Outcome("certificates", claims, rows, _draw_certificates(rows, grid))
+    return ExperimentResult("certificates", claims, rows, _draw_certificates(rows, grid))
 
 
-def _realizable_certificate(grid: Grid, bag_size: int, progress: Progress) -> Row:
+def _realizable_certificate(grid: Options, bag_size: int, progress: Progress) -> Row:
     """The worst rare mass puts the certified error just below what is lost by missing a point."""
     n_bags, dimension = grid["n_bags"], grid["dimension"]
     bound = realizable_error_certificate(
@@ -231,7 +231,7 @@ def _realizable_certificate(grid: Grid, bag_size: int, progress: Progress) -> Ro
     return _certificate_row("eprm, realizable", bag_size, bound, excess)
 
 
-def _agnostic_certificates(grid: Grid, bag_size: int, progress: Progress) -> list[Row]:
+def _agnostic_certificates(grid: Options, bag_size: int, progress: Progress) -> list[Row]:
     n_bags = grid["agnostic_bags"]
     problem = shattered_problem(grid["dimension"], rare_mass=0.4, margin=0.05)
     common: dict[str, Any] = {
@@ -244,7 +244,7 @@ def _agnostic_certificates(grid: Grid, bag_size: int, progress: Progress) -> lis
         (
             "debiased",
             debiased_excess_certificate(n_bags, bag_size, **common),
-            DebiasedSquare(),
+            CountDebiasedSquare(),
         ),
         (
             "easy known",
@@ -261,7 +261,12 @@ def _agnostic_certificates(grid: Grid, bag_size: int, progress: Progress) -> lis
 
 
 def _excess(
-    grid: Grid, problem: FiniteProblem, rule: CountRule, n_bags: int, bag_size: int, n_trials: int
+    grid: Options,
+    problem: FiniteProblem,
+    rule: CountRule,
+    n_bags: int,
+    bag_size: int,
+    n_trials: int,
 ) -> Array:
     return learned_excess(
         problem,
@@ -284,7 +289,7 @@ def _certificate_row(name: str, bag_size: int, bound: float, excess: Array) -> R
     }
 
 
-def _draw_certificates(rows: list[Row], grid: Grid) -> Figure:
+def _draw_certificates(rows: list[Row], grid: Options) -> Figure:
     figure, [axes] = new_figure()
     for name in ("eprm, realizable", "debiased", "easy known"):
         kept = [row for row in rows if row["certificate"] == name]

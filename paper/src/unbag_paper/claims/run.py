@@ -18,18 +18,18 @@ from unbag_paper.claims.coordinates import (
     realizable_coordinates,
     two_constants,
 )
-from unbag_paper.claims.drawing import save_figure
 from unbag_paper.claims.eprm import eprm_blindness, eprm_rate
 from unbag_paper.claims.estimation import estimation_and_learning, precision
 from unbag_paper.claims.facts import certificates, facts
-from unbag_paper.claims.matching import proportion_failure
-from unbag_paper.claims.optimistic import optimistic_rates
-from unbag_paper.claims.outcome import Claim, Grid, Outcome, Progress
-from unbag_paper.claims.proofs import proof_steps
+from unbag_paper.claims.figure_style import save_figure
+from unbag_paper.claims.optimistic_rates import optimistic_rates
+from unbag_paper.claims.proof_steps import proof_steps
+from unbag_paper.claims.proportion_matching import proportion_failure
+from unbag_paper.claims.results import Claim, ExperimentResult, Options, Progress
 
-__all__ = ["EXPERIMENTS", "claims_markdown", "load_grids", "reproduce_theory"]
+__all__ = ["EXPERIMENTS", "claims_markdown", "load_options", "reproduce_theory"]
 
-EXPERIMENTS: dict[str, Callable[[Grid, Progress], Outcome]] = {
+EXPERIMENTS: dict[str, Callable[[Options, Progress], ExperimentResult]] = {
     "eprm_rate": eprm_rate,
     "eprm_blindness": eprm_blindness,
     "proportion_failure": proportion_failure,
@@ -45,12 +45,12 @@ EXPERIMENTS: dict[str, Callable[[Grid, Progress], Outcome]] = {
 }
 
 
-def load_grids(*, quick: bool = False, seed: int | None = None) -> dict[str, Grid]:
+def load_options(*, quick: bool = False, seed: int | None = None) -> dict[str, Options]:
     """Read the declared grid of every experiment; `seed` replaces the declared one.
 
     Examples
     --------
-    >>> sorted(load_grids(quick=True)) == sorted(EXPERIMENTS)
+    >>> sorted(load_options(quick=True)) == sorted(EXPERIMENTS)
     True
     """
     path = Path(__file__).with_name("quick.toml" if quick else "full.toml")
@@ -90,7 +90,7 @@ def reproduce_theory(
     """
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    grids = load_grids(quick=quick, seed=seed)
+    grids = load_options(quick=quick, seed=seed)
     names = _chosen(only)
     shown = console or Console(quiet=True)
     outcomes = []
@@ -111,14 +111,14 @@ def _chosen(only: Iterable[str] | None) -> list[str]:
     return names
 
 
-def _run_one(name: str, grid: Grid, bar: Bar) -> Outcome:
+def _run_one(name: str, grid: Options, bar: Bar) -> ExperimentResult:
     task = bar.add_task(name, total=None)
     outcome = EXPERIMENTS[name](grid, lambda: bar.advance(task))
     bar.remove_task(task)
     return outcome
 
 
-def _write_outcome(outcome: Outcome, folder: Path) -> None:
+def _write_outcome(outcome: ExperimentResult, folder: Path) -> None:
     with (folder / f"{outcome.name}.csv").open("w", newline="", encoding="utf-8") as file:
         fields = list(dict.fromkeys(field for row in outcome.rows for field in row))
         writer = csv.DictWriter(file, fields, lineterminator="\n")
@@ -133,7 +133,7 @@ def _short(value: Any) -> Any:
 
 
 def _write_claims(
-    outcomes: list[Outcome], grids: dict[str, Grid], folder: Path, quick: bool
+    outcomes: list[ExperimentResult], grids: dict[str, Options], folder: Path, quick: bool
 ) -> None:
     """Write the table; claims of experiments not run now are kept from the same grid and seed."""
     head = {"grid": "quick" if quick else "full", "seed": next(iter(grids.values()))["seed"]}

@@ -47,7 +47,10 @@ class What(StrEnum):
     def help(self) -> str:
         """What the command does, with examples."""
         examples = {
-            What.MNIST: ["--models linear,mlp100 --bag-sizes 100 --seeds 2", "--device cuda --resume"],
+            What.MNIST: [
+                "--models linear,mlp100 --bag-sizes 100 --seeds 2",
+                "--device cuda --resume",
+            ],
             What.CIFAR: ["--plan", "--exact --device cuda --minutes 50 --resume --json"],
             What.FIGURES: ["--plan", "--device cuda --resume"],
             What.ALL: ["--plan --json", "--device cuda --protocol paper --resume"],
@@ -131,7 +134,7 @@ def reproduce(
         Path | None,
         typer.Option(help="Where tables and figures go; whole ones to tables/ beside the rows."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the rows that are there.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with these rows.")] = False,
     minutes: Annotated[float | None, typer.Option(min=0, help="Stop cleanly before this.")] = None,
     ray: Annotated[
         str | None, typer.Option(help="Train on Ray: local, or a cluster's address.")

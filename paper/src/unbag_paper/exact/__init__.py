@@ -1,34 +1,34 @@
 """Exact 0-1 minimisation: finite classes, thresholds, intervals, stumps, small linear classes."""
 
-from unbag_paper.exact.counted import CountedBags, combine_small_bags, counted_bags
-from unbag_paper.exact.cuts import Cut, CutMinimisers, minimise_stumps, minimise_thresholds
+from unbag_paper.exact.count_rules import (
+    EPRM,
+    CountDebiasedSquare,
+    CountProportionLog,
+    CountProportionSquare,
+    CountRule,
+    EasyLLP,
+    bag_loss,
+)
+from unbag_paper.exact.counted_bags import CountedBags, combine_small_bags, counted_bags
 from unbag_paper.exact.finite import FiniteMinimisers, minimise_finite, symmetrise
 from unbag_paper.exact.intervals import Interval, IntervalMinimisers, minimise_intervals
 from unbag_paper.exact.linear import LinearMinimisers, minimise_linear
-from unbag_paper.exact.rules import (
-    EPRM,
-    CountRule,
-    DebiasedSquare,
-    EasyLLP,
-    ProportionLog,
-    ProportionSquare,
-    bag_loss,
-)
+from unbag_paper.exact.thresholds import Cut, CutMinimisers, minimise_stumps, minimise_thresholds
 
 __all__ = [
     "EPRM",
+    "CountDebiasedSquare",
+    "CountProportionLog",
+    "CountProportionSquare",
     "CountRule",
     "CountedBags",
     "Cut",
     "CutMinimisers",
-    "DebiasedSquare",
     "EasyLLP",
     "FiniteMinimisers",
     "Interval",
     "IntervalMinimisers",
     "LinearMinimisers",
-    "ProportionLog",
-    "ProportionSquare",
     "bag_loss",
     "combine_small_bags",
     "counted_bags",

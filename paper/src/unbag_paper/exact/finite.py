@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unbag.errors import ConditionError
-from unbag_paper.exact.counted import counted_bags
-from unbag_paper.exact.rules import CountRule, bag_loss
+from unbag_paper.exact.count_rules import CountRule, bag_loss
+from unbag_paper.exact.counted_bags import counted_bags
 
 __all__ = ["FiniteMinimisers", "minimise_finite", "prediction_matrix", "symmetrise", "tied_minima"]
 
@@ -66,7 +66,7 @@ def minimise_finite(
     hypotheses : array_like of shape (hypotheses, instances), or sequence of callables
         0/1 predictions, or functions from `X` to them.
     proportions, bags, sizes, combine_to
-        The bags, as in :func:`~unbag_paper.exact.counted.counted_bags`.
+        The bags, as in :func:`~unbag_paper.exact.counted_bags.counted_bags`.
     rule : CountRule
         Such as ``EPRM()`` or ``EasyLLP(prior=0.3)``.
     X : array_like, optional

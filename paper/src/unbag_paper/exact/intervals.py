@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unbag_paper.exact.counted import CountedBags, counted_bags
-from unbag_paper.exact.cuts import check_columns, rank_in_bag, total_terms
+from unbag_paper.exact.count_rules import CountRule, EasyLLP
+from unbag_paper.exact.counted_bags import CountedBags, counted_bags
 from unbag_paper.exact.finite import TIE_TOLERANCE
-from unbag_paper.exact.rules import CountRule, EasyLLP
+from unbag_paper.exact.thresholds import check_columns, rank_in_bag, total_terms
 
 __all__ = ["Interval", "IntervalMinimisers", "minimise_intervals"]
 
@@ -68,7 +68,7 @@ def minimise_intervals(
 ) -> IntervalMinimisers:
     """Minimise a 0-1 rule exactly over intervals.
 
-    Parameters are those of :func:`~unbag_paper.exact.cuts.minimise_thresholds`; `symmetric`
+    Parameters are those of :func:`~unbag_paper.exact.thresholds.minimise_thresholds`; `symmetric`
     also allows one minus an interval.
 
     Notes

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unbag.errors import ConditionError
-from unbag_paper.exact.counted import counted_bags
-from unbag_paper.exact.cuts import check_columns
-from unbag_paper.exact.program import Program, Solution
-from unbag_paper.exact.rules import CountRule
+from unbag_paper.exact.count_rules import CountRule
+from unbag_paper.exact.counted_bags import counted_bags
+from unbag_paper.exact.mixed_integer import Program, Solution
+from unbag_paper.exact.thresholds import check_columns
 
 __all__ = ["LinearMinimisers", "minimise_linear"]
 
@@ -69,7 +69,7 @@ def minimise_linear(
     ----------
     X : array_like of shape (instances, features)
     proportions, bags, sizes, combine_to
-        The bags, as in :func:`~unbag_paper.exact.counted.counted_bags`.
+        The bags, as in :func:`~unbag_paper.exact.counted_bags.counted_bags`.
     time_limit : float
         Seconds for the solver (HiGHS), for each solution it looks for.
     node_limit : int, optional
@@ -89,9 +89,9 @@ def minimise_linear(
 
     Examples
     --------
-    >>> from unbag_paper.exact import DebiasedSquare
+    >>> from unbag_paper.exact import CountDebiasedSquare
     >>> X = [[0.0, 0.0], [1.0, 0.1], [0.1, 1.0], [1.0, 1.0]]
-    >>> found = minimise_linear(X, [0.5, 0.5], sizes=[2, 2], rule=DebiasedSquare())
+    >>> found = minimise_linear(X, [0.5, 0.5], sizes=[2, 2], rule=CountDebiasedSquare())
     >>> found.value, found.optimal
     (0.0, True)
 

@@ -10,15 +10,15 @@ from statistics import median
 from typing import Any
 
 from unbag.report.templates import render_template
-from unbag_paper.report.embedding import embedded_figure
+from unbag_paper.report.embedded_images import embedded_figure
 from unbag_paper.report.theory import theory_section
 from unbag_paper.runs.grid import GRIDS, Grid, load_grids
 from unbag_paper.runs.rows import STORE_NAME, Row, read_rows
-from unbag_paper.tables.fidelity import close_cells, judged_cells, paper_rows
+from unbag_paper.tables.comparison import close_cells, judged_cells, paper_rows
+from unbag_paper.tables.error_tables import page
 from unbag_paper.tables.figures import FIGURES, draw_figure
 from unbag_paper.tables.rendering import FORMATS, Table
 from unbag_paper.tables.summary import CellSummary, known_regrets, summarize
-from unbag_paper.tables.tables import page
 
 __all__ = ["Fidelity", "fidelity", "render_results"]
 

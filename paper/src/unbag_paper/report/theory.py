@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from unbag.errors import StoreError
-from unbag_paper.claims.outcome import Claim
-from unbag_paper.report.embedding import embedded_svg
+from unbag_paper.claims.results import Claim
+from unbag_paper.report.embedded_images import embedded_svg
 
 __all__ = ["theory_section"]
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from unbag.models import MODELS
 from unbag.rules import RULES
-from unbag_paper.runs.spec import RIDGE, RIDGE_POINTS, Conditions, TrialSpec
+from unbag_paper.runs.trial_spec import RIDGE, RIDGE_POINTS, Conditions, TrialSpec
 
 __all__ = ["GRIDS", "Cell", "Grid", "Part", "RuleEntry", "Teacher", "check_known", "load_grids"]
 

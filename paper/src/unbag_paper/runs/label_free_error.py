@@ -11,11 +11,11 @@ from torch import Tensor
 from unbag.bags import make_bags
 from unbag.evaluation import estimate_risk
 from unbag_paper.data import Labelled
-from unbag_paper.runs.measures import HELD_OUT_BAG_SIZE, logits_on
+from unbag_paper.runs.monitors import HELD_OUT_BAG_SIZE, logits_on
 
-__all__ = ["BLIND_ERROR", "blind_error", "hard_predictions"]
+__all__ = ["ERROR_FROM_BAGS", "error_from_bags", "hard_predictions"]
 
-BLIND_ERROR = "error_from_bags"
+ERROR_FROM_BAGS = "error_from_bags"
 """Name of the array: estimate, ends of the 95 % interval, and the truth."""
 
 
@@ -24,7 +24,7 @@ def hard_predictions(model: Any, X: Tensor) -> NDArray[np.bool_]:
     return (logits_on(model, X).squeeze(-1) > 0).cpu().numpy()
 
 
-def blind_error(
+def error_from_bags(
     predicted: NDArray[np.bool_], data: Labelled, *, bag_size: int, seed: int
 ) -> NDArray[np.float32]:
     """Estimate the error of hard predictions on the test set from random bags of it.

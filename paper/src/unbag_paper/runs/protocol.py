@@ -16,7 +16,7 @@ from unbag_paper.runs.selection import (
     index_rows,
     mean_curve_error,
 )
-from unbag_paper.runs.spec import TrialSpec
+from unbag_paper.runs.trial_spec import TrialSpec
 
 __all__ = ["Phase", "Protocol", "count_planned", "missing_trials"]
 

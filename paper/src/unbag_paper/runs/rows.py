@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from unbag.errors import StoreError, StoreWarning
-from unbag_paper.runs.spec import TrialSpec
+from unbag_paper.runs.trial_spec import TrialSpec
 
 __all__ = ["STORE_NAME", "Array", "Row", "Store", "read_rows"]
 

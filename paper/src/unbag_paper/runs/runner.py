@@ -13,13 +13,13 @@ import torch
 
 from unbag.parallel import Executor
 from unbag_paper.data import Labelled
-from unbag_paper.runs.costs import Costs, Workload
 from unbag_paper.runs.grid import Grid
 from unbag_paper.runs.protocol import Protocol, missing_trials
 from unbag_paper.runs.provenance import device_name, provenance
 from unbag_paper.runs.rows import Row, Store
-from unbag_paper.runs.spec import TrialSpec
+from unbag_paper.runs.time_estimates import Costs, Workload
 from unbag_paper.runs.trainer import Arrays, Trainer
+from unbag_paper.runs.trial_spec import TrialSpec
 
 __all__ = ["RunPlan", "Runner", "Tick"]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from unbag.errors import StoreWarning
 from unbag_paper.runs.rows import Row
-from unbag_paper.runs.spec import TrialSpec
+from unbag_paper.runs.trial_spec import TrialSpec
 
 __all__ = [
     "CellRows",

@@ -15,13 +15,14 @@ from unbag.training import Monitor, Settings, Trial, TrialResult, train
 from unbag.training.batches import as_inputs
 from unbag_paper.compiled import engine_settings
 from unbag_paper.data import Labelled
-from unbag_paper.runs.estimates import SNAPSHOT_EPOCH, TestBags
-from unbag_paper.runs.label_free_error import BLIND_ERROR, blind_error, hard_predictions
-from unbag_paper.runs.measures import error_monitors, logits_on
+from unbag_paper.kernels import use_kernels
+from unbag_paper.runs.label_free_error import ERROR_FROM_BAGS, error_from_bags, hard_predictions
+from unbag_paper.runs.monitors import error_monitors, logits_on
 from unbag_paper.runs.paper_conditions import as_the_paper_sees, bags_in_order
-from unbag_paper.runs.ridge import ridge_path
+from unbag_paper.runs.ridge_path import ridge_path
 from unbag_paper.runs.rows import Array
-from unbag_paper.runs.spec import RIDGE, TrialSpec, teachers_of
+from unbag_paper.runs.square_loss_estimates import SNAPSHOT_EPOCH, TestBags
+from unbag_paper.runs.trial_spec import RIDGE, TrialSpec, teachers_of
 
 __all__ = ["Trainer"]
 
@@ -43,6 +44,8 @@ class Trainer:
         self, data: Mapping[str, Labelled], *, device: str, settings: Mapping[str, Any]
     ) -> None:
         self.data, self.device, self.settings = data, device, settings
+        if device.startswith("cuda"):
+            use_kernels()
         self._exact: dict[str, Labelled] = {}  # by data set
         self._inputs: dict[tuple[str, str, str], torch.Tensor] = {}
         self._kept_monitors: dict[tuple[str, str, int, str], list[Monitor]] = {}
@@ -66,7 +69,7 @@ class Trainer:
             shots = self._snapshots(stack)
             return {spec: found[spec] | shots[spec] for spec in found if spec in shots}
         for spec, result in results.items():
-            found[spec][BLIND_ERROR] = self._blind_error(spec, result)
+            found[spec][ERROR_FROM_BAGS] = self._error_from_bags(spec, result)
         return found
 
     def _train(
@@ -101,11 +104,11 @@ class Trainer:
             self._taught_bags[teacher] = _bags_of_one(X, logits)
         return len(results) == len(new)
 
-    def _blind_error(self, spec: TrialSpec, result: TrialResult) -> Array:
+    def _error_from_bags(self, spec: TrialSpec, result: TrialResult) -> Array:
         """The trained net's error as bags of test instances show it, beside the truth."""
         predicted = hard_predictions(result.model, self._on_device(spec, "test"))
         data = self._data(spec)
-        return blind_error(predicted, data, bag_size=spec.bag_size, seed=int(spec.key[:8], 16))
+        return error_from_bags(predicted, data, bag_size=spec.bag_size, seed=int(spec.key[:8], 16))
 
     def _snapshots(self, stack: list[TrialSpec]) -> dict[TrialSpec, Arrays]:
         """Per-bag losses after ten epochs: the same trials once more, stopped there."""

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from unbag_paper.runs.grid import Grid
 from unbag_paper.runs.rows import Row
+from unbag_paper.tables.error_tables import error_table, write_tables
 from unbag_paper.tables.figures import FIGURES, write_figures
+from unbag_paper.tables.overview import write_verdict
 from unbag_paper.tables.rendering import render
 from unbag_paper.tables.summary import summarize
-from unbag_paper.tables.tables import error_table, write_tables
-from unbag_paper.tables.verdict import write_verdict
 
 __all__ = ["short_table", "write_pages"]
 

@@ -7,7 +7,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from unbag_paper.runs.spec import Conditions
+from unbag_paper.runs.trial_spec import Conditions
 
 __all__ = [
     "PAPER_SEEDS",

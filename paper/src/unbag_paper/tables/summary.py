@@ -12,17 +12,17 @@ from unbag_paper.runs.rows import Row
 from unbag_paper.runs.selection import Array, CellRows, best_by_held_out, best_by_test, index_rows
 from unbag_paper.tables.published import PAPER_SEEDS, published_error
 
-__all__ = ["Blind", "CellSummary", "Estimate", "known_regrets", "summarize"]
+__all__ = ["CellSummary", "LabelFreeErrors", "MeanWithError", "known_regrets", "summarize"]
 
 
 @dataclass(frozen=True)
-class Estimate:
+class MeanWithError:
     """A mean over seeds in percent, with its standard error (NaN for one seed).
 
     Examples
     --------
-    >>> Estimate.of(np.array([0.01, 0.03]))
-    Estimate(mean=2.0, standard_error=1.0, n_seeds=2)
+    >>> MeanWithError.of(np.array([0.01, 0.03]))
+    MeanWithError(mean=2.0, standard_error=1.0, n_seeds=2)
     """
 
     mean: float
@@ -30,7 +30,7 @@ class Estimate:
     n_seeds: int
 
     @classmethod
-    def of(cls, errors: Array) -> Estimate:
+    def of(cls, errors: Array) -> MeanWithError:
         """From one error for each seed, as shares."""
         n = len(errors)
         spread = float(np.std(errors, ddof=1)) if n > 1 else float("nan")
@@ -38,7 +38,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Blind:
+class LabelFreeErrors:
     """Errors of a cell's trained nets as bags of test instances show them, in percent.
 
     Attributes
@@ -58,13 +58,13 @@ class Blind:
     n_covered: int
 
     @classmethod
-    def of(cls, found: Array) -> Blind:
+    def of(cls, found: Array) -> LabelFreeErrors:
         """From rows of estimate, lower end, upper end and truth, as shares.
 
         Examples
         --------
-        >>> Blind.of(np.array([[0.1, 0.05, 0.15, 0.12], [0.3, 0.25, 0.35, 0.2]]))
-        Blind(estimate=20.0, truth=16.0, width=10.0, n=2, n_covered=1)
+        >>> LabelFreeErrors.of(np.array([[0.1, 0.05, 0.15, 0.12], [0.3, 0.25, 0.35, 0.2]]))
+        LabelFreeErrors(estimate=20.0, truth=16.0, width=10.0, n=2, n_covered=1)
         """
         value, low, high, truth = found.T.astype(float)
         covered = int(((low <= truth) & (truth <= high)).sum())
@@ -83,11 +83,11 @@ class CellSummary:
     cell : Cell
     learning_rate, epoch
         Chosen by the mean test error, as in the paper; epochs count from 1.
-    best, last : Estimate
+    best, last : MeanWithError
         Test error at that epoch, and at the last one.
     free_rate : float or None
         Learning rate chosen by held-out bags, without labels.
-    free, free_whole : Estimate
+    free, free_whole : MeanWithError
         Error at the rate and epochs chosen without labels: on the half of the test set that was
         not used to choose, and on all of it.
     regret : float or None
@@ -95,21 +95,21 @@ class CellSummary:
         seeds that both choices have; None if they share no seed.
     published : float or None
         The paper's number.
-    blind : Blind or None
+    label_free : LabelFreeErrors or None
         What bags of test instances say about all the cell's trained nets.
     """
 
     cell: Cell
     learning_rate: float | None
     epoch: int
-    best: Estimate
-    last: Estimate
+    best: MeanWithError
+    last: MeanWithError
     free_rate: float | None
-    free: Estimate
-    free_whole: Estimate
+    free: MeanWithError
+    free_whole: MeanWithError
     regret: float | None
     published: float | None
-    blind: Blind | None = None
+    label_free: LabelFreeErrors | None = None
 
     @property
     def n_seeds(self) -> int:
@@ -117,7 +117,7 @@ class CellSummary:
         return self.best.n_seeds
 
     @property
-    def difference(self) -> Estimate | None:
+    def difference(self) -> MeanWithError | None:
         """Best error minus the published one.
 
         The paper states no standard errors; its seeds are taken to spread as ours do.
@@ -126,7 +126,7 @@ class CellSummary:
             return None
         paper = self.best.standard_error * (self.n_seeds / PAPER_SEEDS) ** 0.5
         error = float(np.hypot(self.best.standard_error, paper))
-        return Estimate(self.best.mean - self.published, error, self.n_seeds)
+        return MeanWithError(self.best.mean - self.published, error, self.n_seeds)
 
 
 def summarize(grid: Grid, rows: Iterable[Row]) -> list[CellSummary]:
@@ -151,17 +151,17 @@ def _summary(cell: Cell, rows: CellRows) -> CellSummary:
         cell=cell,
         learning_rate=rate,
         epoch=epoch + 1,
-        best=Estimate.of(curves[:, epoch]),
-        last=Estimate.of(curves[:, -1]),
+        best=MeanWithError.of(curves[:, epoch]),
+        last=MeanWithError.of(curves[:, -1]),
         free_rate=free_rate,
-        free=Estimate.of(rows.curves(free_rate, "second_half_error")[each, epochs]),
-        free_whole=Estimate.of(free_whole),
+        free=MeanWithError.of(rows.curves(free_rate, "second_half_error")[each, epochs]),
+        free_whole=MeanWithError.of(free_whole),
         regret=_regret(
             dict(zip(rows.seeds(rate), curves[:, epoch], strict=True)),
             dict(zip(rows.seeds(free_rate), free_whole, strict=True)),
         ),
         published=published_error(cell.dataset, cell.bag_size, cell.model, cell.rule.label),
-        blind=_blind(rows),
+        label_free=_label_free(rows),
     )
 
 
@@ -171,10 +171,10 @@ def _regret(best: Mapping[int, float], free: Mapping[int, float]) -> float | Non
     return round(100 * float(np.mean(gaps)), 6) if gaps else None
 
 
-def _blind(cell: CellRows) -> Blind | None:
+def _label_free(cell: CellRows) -> LabelFreeErrors | None:
     found = [
         row.arrays["error_from_bags"]
         for row in cell.rows.values()
         if "error_from_bags" in row.arrays
     ]
-    return Blind.of(np.stack(found)) if found else None
+    return LabelFreeErrors.of(np.stack(found)) if found else None

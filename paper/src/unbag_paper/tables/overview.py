@@ -7,11 +7,11 @@ from pathlib import Path
 
 from unbag_paper.runs.grid import Grid
 from unbag_paper.runs.rows import Row
-from unbag_paper.tables.fidelity import PaperRow, close_cells, judged_cells, paper_rows
+from unbag_paper.tables.comparison import PaperRow, close_cells, judged_cells, paper_rows
+from unbag_paper.tables.error_tables import format_error, format_estimate, reason_of
 from unbag_paper.tables.published import net_name
 from unbag_paper.tables.rendering import FORMATS, Table, Text, render
 from unbag_paper.tables.summary import CellSummary, summarize
-from unbag_paper.tables.tables import format_error, format_estimate, reason_of
 
 __all__ = ["verdict", "write_verdict"]
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unbag.errors import ConditionError
-from unbag_paper.exact.counted import CountedBags, counted_bags
+from unbag_paper.exact.count_rules import CountRule, Terms
+from unbag_paper.exact.counted_bags import CountedBags, counted_bags
 from unbag_paper.exact.finite import tied_minima
-from unbag_paper.exact.rules import CountRule, Terms
 
 __all__ = ["Cut", "CutMinimisers", "minimise_stumps", "minimise_thresholds"]
 
@@ -104,7 +104,7 @@ def minimise_thresholds(
     ----------
     x : array_like of shape (instances,)
     proportions, bags, sizes, combine_to
-        The bags, as in :func:`~unbag_paper.exact.counted.counted_bags`.
+        The bags, as in :func:`~unbag_paper.exact.counted_bags.counted_bags`.
     rule : CountRule
     symmetric : bool
         Also allow ``1{x < t}``.
@@ -116,9 +116,9 @@ def minimise_thresholds(
 
     Examples
     --------
-    >>> from unbag_paper.exact import DebiasedSquare
+    >>> from unbag_paper.exact import CountDebiasedSquare
     >>> found = minimise_thresholds([0.1, 0.6, 0.4, 0.9], [0.5, 0.5], sizes=[2, 2],
-    ...                             rule=DebiasedSquare())
+    ...                             rule=CountDebiasedSquare())
     >>> found.value, found.best
     (0.0, Cut(feature=0, threshold=0.5, above=True))
     """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from unbag_paper.runs.rows import Row
-from unbag_paper.runs.spec import RIDGE, TrialSpec, teachers_of
+from unbag_paper.runs.trial_spec import RIDGE, TrialSpec, teachers_of
 
 __all__ = ["Costs", "Workload"]
 

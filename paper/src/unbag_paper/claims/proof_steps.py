@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from unbag.planning import easy_offset_range
 from unbag.randomness import numpy_generator
-from unbag_paper.claims.drawing import add_line, new_figure
-from unbag_paper.claims.outcome import Claim, Grid, Outcome, Progress
+from unbag_paper.claims.figure_style import add_line, new_figure
+from unbag_paper.claims.results import Claim, ExperimentResult, Options, Progress
 from unbag_paper.claims.statistics import fit_power
 from unbag_paper.theory import crossed_problem
 
@@ -20,14 +20,14 @@ __all__ = ["proof_steps"]
 Row = dict[str, Any]
 
 
-def proof_steps(grid: Grid, progress: Progress) -> Outcome:
+def proof_steps(grid: Options, progress: Progress) -> ExperimentResult:
     """Three statements inside the proofs, measured or computed."""
     rows = [_marginal_row(grid, n_bags, progress) for n_bags in grid["n_bags"]]
     claims = [_marginal_claim(rows), _hoeffding_claim(), _range_claim()]
-    return Outcome("proof_steps", claims, rows, _draw(rows, grid))
+    return ExperimentResult("proof_steps", claims, rows, _draw(rows, grid))
 
 
-def _marginal_row(grid: Grid, n_bags: int, progress: Progress) -> Row:
+def _marginal_row(grid: Options, n_bags: int, progress: Progress) -> Row:
     """Root mean square of the empirical bias of the crossed f_1, whose bias E f - p is 0."""
     rng = numpy_generator("theory", grid["seed"], "proof steps", n_bags)
     counts = crossed_problem().sample_counts(
@@ -90,7 +90,7 @@ def _range_claim() -> Claim:
     )
 
 
-def _draw(rows: list[Row], grid: Grid) -> Figure:
+def _draw(rows: list[Row], grid: Options) -> Figure:
     figure, [axes] = new_figure()
     n = [row["n_bags"] for row in rows]
     add_line(axes, n, [row["deviation"] for row in rows], label="measured")

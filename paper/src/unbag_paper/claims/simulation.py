@@ -12,7 +12,7 @@ from unbag_paper.exact import CountRule, bag_loss
 from unbag_paper.exact.finite import TIE_TOLERANCE
 from unbag_paper.theory import BagCounts
 
-__all__ = ["Problem", "batches", "learned_excess", "tied_mask"]
+__all__ = ["SampledProblem", "batches", "learned_excess", "tied_mask"]
 
 Array = NDArray[Any]
 
@@ -20,7 +20,7 @@ Array = NDArray[Any]
 BATCH_ENTRIES = 4_000_000
 
 
-class Problem(Protocol):
+class SampledProblem(Protocol):
     """A construction that can be sampled as counts."""
 
     @property
@@ -36,7 +36,11 @@ class Problem(Protocol):
 
 
 def batches(
-    problem: Problem, n_trials: int, n_bags: int, bag_size: int, generator: np.random.Generator
+    problem: SampledProblem,
+    n_trials: int,
+    n_bags: int,
+    bag_size: int,
+    generator: np.random.Generator,
 ) -> Iterator[BagCounts]:
     """Sample trials in batches that fit in memory."""
     entries = len(problem.excess_errors) * n_bags
@@ -62,7 +66,7 @@ def tied_mask(values: Array) -> NDArray[np.bool_]:
 
 
 def learned_excess(
-    problem: Problem,
+    problem: SampledProblem,
     rules: dict[str, CountRule],
     *,
     n_trials: int,

@@ -18,11 +18,11 @@ from unbag.errors import ConditionError
 
 __all__ = [
     "EPRM",
+    "CountDebiasedSquare",
+    "CountProportionLog",
+    "CountProportionSquare",
     "CountRule",
-    "DebiasedSquare",
     "EasyLLP",
-    "ProportionLog",
-    "ProportionSquare",
     "bag_loss",
 ]
 
@@ -54,7 +54,7 @@ def bag_loss(rule: CountRule, counts: Array, *, sizes: Array, positives: Array) 
     >>> counts, sizes, positives = np.array([1, 0]), np.array([2, 2]), np.array([1, 1])
     >>> float(bag_loss(EPRM(), counts, sizes=sizes, positives=positives))
     0.5
-    >>> float(bag_loss(DebiasedSquare(), counts, sizes=sizes, positives=positives))
+    >>> float(bag_loss(CountDebiasedSquare(), counts, sizes=sizes, positives=positives))
     0.25
     """
     known = rule.per_bag(sizes, positives)
@@ -86,7 +86,7 @@ class EPRM:
 
 
 @dataclass(frozen=True)
-class ProportionSquare:
+class CountProportionSquare:
     r"""Mean squared residual, :math:`\frac1n \sum_i r_i^2`.
 
     References
@@ -109,7 +109,7 @@ class ProportionSquare:
 
 
 @dataclass(frozen=True)
-class ProportionLog:
+class CountProportionLog:
     r"""Mean cross entropy of proportion and mean prediction; infinite when a bag forbids it.
 
     .. math:: -\frac1n \sum_i a_i \log \bar f_i + (1 - a_i) \log (1 - \bar f_i), \quad 0 \log 0 = 0
@@ -137,7 +137,7 @@ class ProportionLog:
 
 
 @dataclass(frozen=True)
-class DebiasedSquare:
+class CountDebiasedSquare:
     r"""Square loss with the bias of averaging removed; an estimate of the 0-1 error.
 
     With :math:`N = \sum k_i` and :math:`\bar r = \sum k_i r_i / N`,

@@ -8,9 +8,9 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-__all__ = ["Claim", "Grid", "Outcome", "Progress"]
+__all__ = ["Claim", "ExperimentResult", "Options", "Progress"]
 
-Grid = dict[str, Any]
+Options = dict[str, Any]
 Progress = Callable[[], None]
 
 
@@ -59,7 +59,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ExperimentResult:
     """The result of one experiment."""
 
     name: str

@@ -8,7 +8,7 @@ from unbag.bags import Bags
 from unbag.estimators import BagRidgeClassifier
 from unbag.estimators.closed_form import RidgeSolution
 from unbag_paper.runs.rows import Array
-from unbag_paper.runs.spec import RIDGE_POINTS
+from unbag_paper.runs.trial_spec import RIDGE_POINTS
 
 __all__ = ["PATH", "ridge_path"]
 

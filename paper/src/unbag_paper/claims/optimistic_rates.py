@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 from scipy.optimize import nnls
 
 from unbag.randomness import numpy_generator
-from unbag_paper.claims.drawing import add_line, new_figure
-from unbag_paper.claims.outcome import Claim, Grid, Outcome, Progress
-from unbag_paper.claims.simulate import learned_excess
+from unbag_paper.claims.figure_style import add_line, new_figure
+from unbag_paper.claims.results import Claim, ExperimentResult, Options, Progress
+from unbag_paper.claims.simulation import learned_excess
 from unbag_paper.claims.statistics import Slope, fit_power, mean_and_error
-from unbag_paper.exact import CountRule, DebiasedSquare, EasyLLP
+from unbag_paper.exact import CountDebiasedSquare, CountRule, EasyLLP
 from unbag_paper.theory import shattered_problem
 
 __all__ = ["optimistic_rates"]
@@ -22,7 +22,7 @@ Row = dict[str, Any]
 NAMES = ("debiased", "debiased batch", "easy known", "easy estimated", "easy split")
 
 
-def optimistic_rates(grid: Grid, progress: Progress) -> Outcome:
+def optimistic_rates(grid: Options, progress: Progress) -> ExperimentResult:
     """Worst excess error over distributions of a given best error, for every rule."""
     rows = [
         row
@@ -45,10 +45,10 @@ def optimistic_rates(grid: Grid, progress: Progress) -> Outcome:
         _interpolation_claim(rows, grid, "easy known"),
     ]
     claims.append(_splitting_claim(rows, grid))
-    return Outcome("optimistic_rates", claims, rows, _draw(rows, grid))
+    return ExperimentResult("optimistic_rates", claims, rows, _draw(rows, grid))
 
 
-def worst_excess(grid: Grid, best_error: float, n_bags: int, progress: Progress) -> list[Row]:
+def worst_excess(grid: Options, best_error: float, n_bags: int, progress: Progress) -> list[Row]:
     """One row per rule: the largest mean excess over the family with this best error.
 
     The worst member is picked on one set of trials and measured on another, so that picking does
@@ -73,7 +73,7 @@ def worst_excess(grid: Grid, best_error: float, n_bags: int, progress: Progress)
 
 
 def _cell(
-    grid: Grid, best_error: float, n_bags: int, pair: tuple[float, float], purpose: str
+    grid: Options, best_error: float, n_bags: int, pair: tuple[float, float], purpose: str
 ) -> dict[str, Any]:
     """Excess of every rule in every trial on one member of the family."""
     rare, margin = pair
@@ -92,8 +92,8 @@ def _cell(
 def rules_for(prior: float) -> dict[str, CountRule]:
     """The unbiased rules, the prior known, estimated on the same bags, or on half of them."""
     rules: tuple[CountRule, ...] = (
-        DebiasedSquare(),
-        DebiasedSquare("batch"),
+        CountDebiasedSquare(),
+        CountDebiasedSquare("batch"),
         EasyLLP(prior=prior),
         EasyLLP(prior="estimated"),
         EasyLLP(prior="split"),
@@ -101,7 +101,7 @@ def rules_for(prior: float) -> dict[str, CountRule]:
     return dict(zip(NAMES, rules, strict=True))
 
 
-def family(grid: Grid, best_error: float, n_bags: int) -> list[tuple[float, float]]:
+def family(grid: Options, best_error: float, n_bags: int) -> list[tuple[float, float]]:
     """Pairs (rare mass, margin) whose best error is the given one.
 
     At best error 0 a rare point is worst when it is seen about once; common points are there too,
@@ -117,7 +117,7 @@ def family(grid: Grid, best_error: float, n_bags: int) -> list[tuple[float, floa
     return [pair for pair in pairs if pair[0] <= 1]
 
 
-def trials_for(grid: Grid, n_bags: int) -> int:
+def trials_for(grid: Options, n_bags: int) -> int:
     """Trials of a cell: all of them, or as many as `most_bags` bags in total allow."""
     return max(50, min(grid["n_trials"], grid["most_bags"] // n_bags))
 
@@ -130,7 +130,7 @@ def slope_of(rows: list[Row], rule: str, best_error: float, *, least: int = 0) -
     return fit_power(*columns)
 
 
-def _rate_claims(rows: list[Row], grid: Grid, rule: str, where: str) -> list[Claim]:
+def _rate_claims(rows: list[Row], grid: Options, rule: str, where: str) -> list[Claim]:
     fast = slope_of(rows, rule, 0.0, least=grid["fast_from"])
     agnostic = max(grid["best_errors"])
     slow = slope_of(rows, rule, agnostic, least=grid["slow_from"])
@@ -152,7 +152,7 @@ def _rate_claims(rows: list[Row], grid: Grid, rule: str, where: str) -> list[Cla
     ]
 
 
-def _interpolation_claim(rows: list[Row], grid: Grid, rule: str) -> Claim:
+def _interpolation_claim(rows: list[Row], grid: Options, rule: str) -> Claim:
     """Fit a/n + b sqrt(L*/n) in relative error and look at the worst misfit."""
     kept = [row for row in rows if row["rule"] == rule]
     n = np.array([row["n_bags"] for row in kept], dtype=float)
@@ -171,7 +171,7 @@ def _interpolation_claim(rows: list[Row], grid: Grid, rule: str) -> Claim:
     )
 
 
-def _splitting_claim(rows: list[Row], grid: Grid) -> Claim:
+def _splitting_claim(rows: list[Row], grid: Options) -> Claim:
     """Excess with the prior plugged in over excess with half of the bags spent on it."""
     cells = {(row["best_error"], row["n_bags"], row["rule"]): row["excess"] for row in rows}
     ratios = [
@@ -190,7 +190,7 @@ def _splitting_claim(rows: list[Row], grid: Grid) -> Claim:
     )
 
 
-def _draw(rows: list[Row], grid: Grid) -> Figure:
+def _draw(rows: list[Row], grid: Options) -> Figure:
     figure, panels = new_figure(3)
     for axes, rule in zip(panels[:2], ("debiased", "easy known"), strict=True):
         for best in grid["best_errors"]:

@@ -9,16 +9,16 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from unbag.randomness import numpy_generator
-from unbag_paper.claims.drawing import add_line, new_figure
-from unbag_paper.claims.outcome import Claim, Grid, Outcome, Progress
-from unbag_paper.claims.simulate import learned_excess
+from unbag_paper.claims.figure_style import add_line, new_figure
+from unbag_paper.claims.results import Claim, ExperimentResult, Options, Progress
+from unbag_paper.claims.simulation import learned_excess
 from unbag_paper.exact import (
     EPRM,
+    CountDebiasedSquare,
+    CountProportionLog,
+    CountProportionSquare,
     CountRule,
-    DebiasedSquare,
     EasyLLP,
-    ProportionLog,
-    ProportionSquare,
 )
 from unbag_paper.theory import crossed_problem
 
@@ -27,14 +27,14 @@ __all__ = ["proportion_failure"]
 Row = dict[str, Any]
 RULES: dict[str, CountRule] = {
     "eprm": EPRM(),
-    "proportion_square": ProportionSquare(),
-    "proportion_log": ProportionLog(),
-    "debiased_square": DebiasedSquare(),
+    "proportion_square": CountProportionSquare(),
+    "proportion_log": CountProportionLog(),
+    "debiased_square": CountDebiasedSquare(),
     "easy": EasyLLP(prior=2 / 3),
 }
 
 
-def proportion_failure(grid: Grid, progress: Progress) -> Outcome:
+def proportion_failure(grid: Options, progress: Progress) -> ExperimentResult:
     """How often each rule returns the hypothesis that is 1/3 worse."""
     rows = [_wrong_share(grid, size, grid["n_bags"], progress) for size in grid["bag_sizes"]]
     log_rows = [
@@ -43,7 +43,7 @@ def proportion_failure(grid: Grid, progress: Progress) -> Outcome:
     ]
     claims = [_square_claim(rows, grid), _threshold_claim(rows), _log_claim(log_rows, grid)]
     claims += _success_claims(rows, log_rows, grid)
-    return Outcome("proportion_failure", claims, rows + log_rows, _draw(rows, grid))
+    return ExperimentResult("proportion_failure", claims, rows + log_rows, _draw(rows, grid))
 
 
 def log_bag_size(n_bags: int, delta: float) -> int:
@@ -57,7 +57,7 @@ def log_bag_size(n_bags: int, delta: float) -> int:
     return math.ceil(18 * math.log(2 * n_bags / delta))
 
 
-def _wrong_share(grid: Grid, bag_size: int, n_bags: int, progress: Progress) -> Row:
+def _wrong_share(grid: Options, bag_size: int, n_bags: int, progress: Progress) -> Row:
     """Share of trials that end with excess 1/3; a tie counts as half."""
     excess = learned_excess(
         crossed_problem(),
@@ -72,7 +72,7 @@ def _wrong_share(grid: Grid, bag_size: int, n_bags: int, progress: Progress) -> 
     return {"bag_size": bag_size, "n_bags": n_bags, **shares}
 
 
-def _square_claim(rows: list[Row], grid: Grid) -> Claim:
+def _square_claim(rows: list[Row], grid: Options) -> Claim:
     kept = [row["proportion_square"] for row in rows if row["bag_size"] >= 7]
     return Claim(
         "Proportional square loss is 1/3-suboptimal for k >= 7",
@@ -95,7 +95,7 @@ def _threshold_claim(rows: list[Row]) -> Claim:
     )
 
 
-def _log_claim(rows: list[Row], grid: Grid) -> Claim:
+def _log_claim(rows: list[Row], grid: Options) -> Claim:
     worst = min(row["proportion_log"] for row in rows)
     sizes = [(row["n_bags"], row["bag_size"]) for row in rows]
     return Claim(
@@ -107,7 +107,7 @@ def _log_claim(rows: list[Row], grid: Grid) -> Claim:
     )
 
 
-def _success_claims(rows: list[Row], log_rows: list[Row], grid: Grid) -> list[Claim]:
+def _success_claims(rows: list[Row], log_rows: list[Row], grid: Options) -> list[Claim]:
     large = [row["debiased_square"] for row in [*rows, *log_rows] if row["n_bags"] >= 200]
     easy = {row["bag_size"]: row["easy"] for row in rows}
     worst = max(easy, key=lambda size: easy[size])
@@ -131,7 +131,7 @@ def _success_claims(rows: list[Row], log_rows: list[Row], grid: Grid) -> list[Cl
     ]
 
 
-def _draw(rows: list[Row], grid: Grid) -> Figure:
+def _draw(rows: list[Row], grid: Options) -> Figure:
     figure, [axes] = new_figure()
     sizes = np.array([row["bag_size"] for row in rows])
     for name in RULES:

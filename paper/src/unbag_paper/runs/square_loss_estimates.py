@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from unbag.bags import Bags, make_bags
 from unbag.training import Monitor
 from unbag_paper.data import Labelled
-from unbag_paper.runs.measures import logits_on, shared_monitors
+from unbag_paper.runs.monitors import logits_on, shared_monitors
 
 __all__ = ["SNAPSHOT_EPOCH", "TestBags", "bag_estimates"]
 

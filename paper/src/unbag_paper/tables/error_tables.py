@@ -11,10 +11,10 @@ from statistics import median
 
 from unbag_paper.runs.grid import Grid
 from unbag_paper.runs.rows import Row
-from unbag_paper.tables.fidelity import PaperRow, close_cells, finished, judged_cells, paper_rows
+from unbag_paper.tables.comparison import PaperRow, close_cells, finished, judged_cells, paper_rows
 from unbag_paper.tables.published import net_name, reason_for
 from unbag_paper.tables.rendering import FORMATS, Table, Text, render
-from unbag_paper.tables.summary import CellSummary, Estimate, known_regrets, summarize
+from unbag_paper.tables.summary import CellSummary, MeanWithError, known_regrets, summarize
 
 __all__ = [
     "error_table",
@@ -26,7 +26,7 @@ __all__ = [
     "write_tables",
 ]
 
-Pick = Callable[[CellSummary], Estimate | None]
+Pick = Callable[[CellSummary], MeanWithError | None]
 
 
 def format_error(error: float) -> str:
@@ -40,7 +40,7 @@ def format_error(error: float) -> str:
     return f"{error:.{1 if abs(error) >= 10 else 2 if abs(error) >= 1 else 3}f}"
 
 
-def format_estimate(estimate: Estimate | None, *, sign: bool = False) -> str:
+def format_estimate(estimate: MeanWithError | None, *, sign: bool = False) -> str:
     """A mean and its standard error; nothing for None."""
     if estimate is None:
         return ""
@@ -166,23 +166,23 @@ def _regret_line(cells: list[CellSummary]) -> str:
     )
 
 
-def _blind_table(grid: Grid, cells: list[CellSummary]) -> list[Table | str]:
+def _label_free_table(grid: Grid, cells: list[CellSummary]) -> list[Table | str]:
     """What bags of test instances say about the trained nets, beside the truth."""
-    measured = [(cell, cell.blind) for cell in cells if cell.blind is not None]
+    measured = [(cell, cell.label_free) for cell in cells if cell.label_free is not None]
     if not measured:
         return []
-    n, covered = (sum(getattr(blind, name) for _, blind in measured) for name in ("n", "n_covered"))
+    n, covered = (sum(getattr(found, name) for _, found in measured) for name in ("n", "n_covered"))
     rows = tuple(
         (
             Text(str(c.cell.bag_size)),
             Text(net_name(c.cell.model)),
             Text(c.cell.rule.label),
-            Text(format_error(blind.estimate)),
-            Text(format_error(blind.truth)),
-            Text(format_error(blind.width)),
-            Text(f"{blind.n_covered} of {blind.n}"),
+            Text(format_error(found.estimate)),
+            Text(format_error(found.truth)),
+            Text(format_error(found.width)),
+            Text(f"{found.n_covered} of {found.n}"),
         )
-        for c, blind in measured
+        for c, found in measured
     )
     header = ("k", "net", "rule", "estimated", "true", "width", "intervals that cover")
     return [
@@ -229,7 +229,7 @@ def page(grid: Grid, cells: list[CellSummary]) -> list[Table | str]:
         ),
         _row_winners(cells),
         _difference_table(cells),
-        *_blind_table(grid, cells),
+        *_label_free_table(grid, cells),
     ]
 
 
@@ -256,11 +256,11 @@ _COLUMNS: dict[str, Callable[[CellSummary], object]] = {
     "free_whole": lambda c: c.free_whole.mean,
     "free_whole_se": lambda c: c.free_whole.standard_error,
     "regret": lambda c: c.regret,
-    "blind_estimate": lambda c: c.blind and c.blind.estimate,
-    "blind_truth": lambda c: c.blind and c.blind.truth,
-    "blind_width": lambda c: c.blind and c.blind.width,
-    "blind_nets": lambda c: c.blind and c.blind.n,
-    "blind_covered": lambda c: c.blind and c.blind.n_covered,
+    "blind_estimate": lambda c: c.label_free and c.label_free.estimate,
+    "blind_truth": lambda c: c.label_free and c.label_free.truth,
+    "blind_width": lambda c: c.label_free and c.label_free.width,
+    "blind_nets": lambda c: c.label_free and c.label_free.n,
+    "blind_covered": lambda c: c.label_free and c.label_free.n_covered,
 }
 
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array, vstack
 
-from unbag_paper.exact.counted import CountedBags
+from unbag_paper.exact.count_rules import CountDebiasedSquare, CountRule, bag_loss
+from unbag_paper.exact.counted_bags import CountedBags
 from unbag_paper.exact.finite import TIE_TOLERANCE
-from unbag_paper.exact.rules import CountRule, DebiasedSquare, bag_loss
 
 __all__ = ["Program", "Solution", "cost_tables"]
 
@@ -179,10 +179,10 @@ def cost_tables(rule: CountRule, bags: CountedBags) -> tuple[list[Array], Array 
     tables = []
     for bag, size in enumerate(bags.sizes):
         terms = rule.terms(np.arange(size + 1), *(part[bag] for part in known))
-        if isinstance(rule, DebiasedSquare):
+        if isinstance(rule, CountDebiasedSquare):
             terms = (np.zeros(size + 1), terms[1])
         tables.append(rule.combine(terms, bags.sizes))
-    if not isinstance(rule, DebiasedSquare):
+    if not isinstance(rule, CountDebiasedSquare):
         return tables, None
     centre, _ = rule.weights(bags.sizes)
     excess = np.arange(len(bags.member) + 1) - bags.positives.sum()

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from unbag_paper.tables.published import best_published, is_close, name_in_paper
-from unbag_paper.tables.summary import CellSummary, Estimate
+from unbag_paper.tables.summary import CellSummary, MeanWithError
 
 __all__ = ["PaperRow", "close_cells", "finished", "judged_cells", "paper_rows"]
 
-Seeded = TypeVar("Seeded", CellSummary, Estimate)
+Seeded = TypeVar("Seeded", CellSummary, MeanWithError)
 
 
 @dataclass(frozen=True)
