@@ -24,7 +24,6 @@ from unbag.training.batches import trial_data
 from unbag.training.loop import torch_switches
 from unbag.training.stack import Stack
 from unbag_paper.compiled import CompiledAccelerator
-from unbag_paper.kernels import use_kernels
 
 EPOCHS = 3
 
@@ -60,7 +59,6 @@ def main():
     parser.add_argument("--top", type=int, default=12)
     arguments = parser.parse_args()
     warnings.simplefilter("error", CompilationWarning)
-    use_kernels()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, microseconds a step")
     for dataset in arguments.data.split(","):
         for name in arguments.models.split(","):

@@ -34,7 +34,7 @@ from unbag.training.loop import torch_switches
 from unbag.training.stack import Stack
 from unbag_paper.compiled import CompiledAccelerator
 from unbag_paper.data import Labelled
-from unbag_paper.kernels import fused_convolution, use_kernels
+from unbag_paper.kernels import fused_convolution
 from unbag_paper.runs.grid import load_grids
 from unbag_paper.runs.trainer import Trainer
 
@@ -205,7 +205,6 @@ def main():
     parser.add_argument("--models", default=",".join(RUNS))
     arguments = parser.parse_args()
     warnings.simplefilter("error", CompilationWarning)
-    use_kernels()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
     print(f"fused convolutions: relative error {check_fused_convolution():.1e}")
     rows = []

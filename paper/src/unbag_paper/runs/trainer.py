@@ -15,7 +15,6 @@ from unbag.training import Monitor, Settings, Trial, TrialResult, train
 from unbag.training.batches import as_inputs
 from unbag_paper.compiled import engine_settings
 from unbag_paper.data import Labelled
-from unbag_paper.kernels import use_kernels
 from unbag_paper.runs.label_free_error import ERROR_FROM_BAGS, error_from_bags, hard_predictions
 from unbag_paper.runs.monitors import error_monitors, logits_on
 from unbag_paper.runs.paper_conditions import as_the_paper_sees, bags_in_order
@@ -44,8 +43,6 @@ class Trainer:
         self, data: Mapping[str, Labelled], *, device: str, settings: Mapping[str, Any]
     ) -> None:
         self.data, self.device, self.settings = data, device, settings
-        if device.startswith("cuda"):
-            use_kernels()
         self._exact: dict[str, Labelled] = {}  # by data set
         self._inputs: dict[tuple[str, str, str], torch.Tensor] = {}
         self._kept_monitors: dict[tuple[str, str, int, str], list[Monitor]] = {}
