@@ -18,9 +18,12 @@ test: $(READY)
 test-slow: $(READY)
 	$(PYTEST) -m slow
 
+# Both tables, all figures and the quick check of the theory, from committed rows.
 paper: $(READY)
-	$(BIN)/unbag-paper render
-	$(BIN)/unbag-paper theory --quick --out build/theory
+	@mkdir -p build
+	$(BIN)/unbag-paper render > build/tables.md
+	$(BIN)/unbag-paper theory --quick --out build/theory > build/theory.txt
+	@tail -n 1 build/theory.txt
 
 house: $(READY)
 	$(BIN)/python tools/house.py --check

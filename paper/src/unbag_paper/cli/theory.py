@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -12,6 +12,9 @@ from rich.text import Text
 
 from unbag.cli import options as opt
 from unbag.errors import ConditionError
+
+if TYPE_CHECKING:
+    from unbag_paper.claims.results import Claim
 
 __all__ = ["theory"]
 
@@ -49,8 +52,15 @@ def theory(
         verdict = Text(claim.verdict, style=colour)
         table.add_row(claim.claim, claim.where, claim.measured, claim.expected, verdict)
     console.print(table)
-    console.print(f"Table, rows and figures are in {out}.")
+    console.print(_summary(claims), f"Table, rows and figures are in {out}.", highlight=False)
     record = [asdict(claim) | {"verdict": claim.verdict} for claim in claims]
     opt.answer({"output": str(out), "claims": record}, as_json)
     if not all(claim.expected_outcome for claim in claims):
         raise typer.Exit(1)
+
+
+def _summary(claims: list[Claim]) -> str:
+    passed = sum(claim.passed for claim in claims)
+    refuted = sum(claim.refuted and not claim.passed for claim in claims)
+    failed = len(claims) - passed - refuted
+    return f"{passed} of {len(claims)} claims hold, {refuted} fail as stated, {failed} fail."

@@ -1,27 +1,17 @@
-"""The two commands, through typer."""
+"""`unbag plan`, and pictures that a command refuses before it works."""
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from unbag.cli import app, demo
-from unbag.cli.plan import plan
-from unbag_paper.cli.theory import theory
+from unbag.cli import app
+from unbag.cli.demo import demo
 
 
-@pytest.fixture
-def run():
-    app = typer.Typer()
-    app.command()(plan)
-    app.command()(theory)
-
-    def call(*arguments):
-        return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-    return call
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def test_plan_answers_in_a_table_and_a_sentence(run, tmp_path):
+def test_plan_answers_in_a_table_and_a_sentence(tmp_path):
     drawing = tmp_path / "plan.png"
     result = run("plan", "--error", 0.01, "--bag-size", 20, "--hypotheses", 1000, "--plot", drawing)
     assert result.exit_code == 0, result.output
@@ -38,7 +28,7 @@ def test_plan_answers_in_a_table_and_a_sentence(run, tmp_path):
         ["--error", 0.1, "--bag-size", 5, "--hypotheses", 9, "--best-error", 0.1],
     ],
 )
-def test_plan_answers_every_question(run, options):
+def test_plan_answers_every_question(options):
     result = run("plan", *options)
     assert result.exit_code == 0, result.output
     assert "ertified" in result.output
@@ -54,7 +44,7 @@ def test_plan_answers_every_question(run, options):
         (["--instances", 9, "--bags", 3, "--vc", 3], "--instances leaves"),
     ],
 )
-def test_plan_names_options_as_they_are_typed(run, options, words):
+def test_plan_names_options_as_they_are_typed(options, words):
     result = run("plan", *options)
     assert result.exit_code == 2
     said = " ".join(result.output.replace("│", " ").split())
@@ -77,16 +67,3 @@ def test_the_demo_refuses_a_picture_before_it_trains(monkeypatch, tmp_path):
 def assert_refused_picture(result, path):
     assert result.exit_code == 1 and not result.stdout
     assert result.stderr.startswith(f"error: {path}")
-
-
-def test_theory_writes_and_shows_the_table(run, tmp_path):
-    result = run("theory", "--quick", "--only", "eprm_blindness", "--out", tmp_path)
-    assert result.exit_code == 0, result.output
-    assert "pass" in result.output
-    assert (tmp_path / "claims.md").exists()
-
-
-def test_theory_names_an_unknown_experiment(run, tmp_path):
-    result = run("theory", "--quick", "--only", "alchemy", "--out", tmp_path)
-    assert result.exit_code == 2
-    assert "alchemy" in result.output
