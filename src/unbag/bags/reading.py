@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from unbag.bags import validation
 from unbag.errors import BagDataError
 
-__all__ = ["check_several", "read_ids", "read_noise", "read_values"]
+__all__ = ["check_several", "read_blocks", "read_ids", "read_noise", "read_values"]
 
 Array = NDArray[Any]
 
@@ -124,3 +124,40 @@ def read_noise(
             noise_variance, ids, bag_ids=bag_ids, name="noise_variance"
         )
     return validation.check_noise_variance(variance, ids)
+
+
+def read_blocks(blocks: Any, bags: Array, ids: list[Hashable]) -> Array | None:
+    """Number of each bag's block, from a mapping by bag, or one block per instance or per bag.
+
+    Parameters
+    ----------
+    blocks : mapping from bag id, or array of shape (n_instances,) or (n_bags,), or None
+        What bags have in common: a day, a region.
+    bags : array of shape (n_instances,)
+        Position of each instance's bag.
+    ids : list of length n_bags
+
+    Examples
+    --------
+    >>> read_blocks({"a": "Mon", "b": "Tue", "c": "Mon"}, np.array([0, 1, 2]), ["a", "b", "c"])
+    array([0, 1, 0])
+    """
+    if blocks is None:
+        return None
+    named = hasattr(blocks, "keys") and validation.values_by_bag(blocks, name="blocks")
+    if named:
+        missing = [b for b in ids if b not in named]
+        if missing:
+            raise BagDataError(f"blocks has no block for bag {missing[0]!r}.")
+        return validation.factorize([named[b] for b in ids], name="blocks")[0]
+    codes = validation.factorize(blocks, name="blocks")[0]
+    if len(codes) == len(ids):
+        return codes
+    if len(codes) != len(bags):
+        raise BagDataError(
+            f"blocks must have one value per bag, {len(ids)}, or per instance, {len(bags)}, got "
+            f"{len(codes)}."
+        )
+    order = np.argsort(bags, kind="stable")
+    starts = np.searchsorted(bags[order], np.arange(len(ids)))
+    return validation.check_constant_in_bags(codes[order], starts, ids, name="blocks")

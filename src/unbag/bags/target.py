@@ -76,6 +76,7 @@ class BagTarget(np.ndarray):
         sizes = np.bincount(codes)
         target.full_sizes = sizes[codes]
         rows = np.argsort(codes, kind="stable")
+        variance: NDArray[Any] | None
         if isinstance(noise_variance, str):
             firsts = rows[np.cumsum(sizes) - sizes]
             variance = read_rounding(noise_variance, values[firsts], sizes)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from unbag.bags import Bags
+from unbag.bags.noise import rounding_grid
 from unbag.bags.validation import are_whole_counts
 from unbag.evaluation.intervals import ResidualLaw, pearson_tail, square_cumulants
 from unbag.evaluation.residual_laws import noise_of
@@ -43,7 +44,7 @@ class Answer(NamedTuple):
     features: tuple[int, ...] = ()
 
 
-def _outputs(bags: Bags) -> tuple[Array, Array, Array]:
+def outputs_of(bags: Bags) -> tuple[Array, Array, Array]:
     """Proportions (n_bags, n_outputs), sizes as floats, and the prior of each output."""
     proportions = bags.proportions.reshape(bags.n_bags, -1)
     sizes = bags.sizes.astype(float)
@@ -61,13 +62,14 @@ def dispersion(bags: Bags) -> Answer:
 
     is one for random draws, more when instances of a bag resemble each other, less when bags were
     balanced. Its law under random draws is a gamma law with the variance and the skewness that
-    binomial counts give it; where that law finds the bags unlikely, random ones are drawn.
+    binomial counts give it; where that law finds the bags unlikely, random ones are drawn, with
+    Laplace noise if noise is known.
     """
-    proportions, sizes, prior = _outputs(bags)
+    proportions, sizes, prior = outputs_of(bags)
     found = []
     for a, p in zip(proportions.T, prior, strict=True):
         ratio, p_value = _dispersion(a, sizes, noise_of(bags), p)
-        squares = partial(_weighted_squares, prior=p, sizes=sizes)
+        squares = partial(_weighted_squares, sizes=sizes)
         found.append((ratio, _asked_of_draws(p_value, squares, a, bags)))
     ratios = [ratio for ratio, _ in found]
     worst = int(np.argmin([p for _, p in found]))
@@ -75,8 +77,9 @@ def dispersion(bags: Bags) -> Answer:
     return Answer(_bonferroni([p for _, p in found]), ratios[worst], detail)
 
 
-def _weighted_squares(proportions: Array, *, prior: float, sizes: Array) -> Any:
-    return (proportions - prior) ** 2 @ sizes
+def _weighted_squares(proportions: Array, *, sizes: Array) -> Any:
+    prior = proportions @ sizes / sizes.sum()
+    return (proportions - prior[..., None]) ** 2 @ sizes
 
 
 def _dispersion(a: Array, sizes: Array, noise: Array, prior: float) -> tuple[float, float]:
@@ -88,7 +91,7 @@ def _dispersion(a: Array, sizes: Array, noise: Array, prior: float) -> tuple[flo
 
 def dispersion_within(bags: Bags, groups: Array) -> float:
     """Deviations by which proportions scatter about the means of groups of bags; least output's."""
-    proportions, sizes, _ = _outputs(bags)
+    proportions, sizes, _ = outputs_of(bags)
     noise, found = noise_of(bags), []
     for a in proportions.T:
         parts = []
@@ -121,31 +124,45 @@ def _squares(
 def _asked_of_draws(
     p_value: float, statistic: Callable[[Array], Any], proportions: Array, bags: Bags
 ) -> float:
-    """Two-sided chance of a statistic among random bags that hold as many positives in all.
+    """Two-sided chance of a statistic among random bags.
 
-    Asymptotic laws fail where positives are few or some bags are far larger than others, and call
-    ordinary bags impossible. Draws cannot tell how small a small chance is, so below what they
-    resolve the law's word stands.
+    Asymptotic laws fail where positives are few, noise is heavy or some bags are far larger than
+    others, and call ordinary bags impossible. Draws cannot tell how small a small chance is, so
+    below what they resolve the law's word stands, unless there is noise, which it knows too little
+    of.
     """
-    n_draws = min(2000, MOST_NUMBERS_DRAWN // bags.n_bags)
-    exact = bags.noise_variance is None and are_whole_counts(proportions[:, None], bags.sizes).all()
-    if p_value > 0.05 or not exact or n_draws < 200 or bags.n_instances > MOST_INSTANCES:
+    n_draws = min(2000 * max(2, bags.n_outputs), MOST_NUMBERS_DRAWN // bags.n_bags)
+    noisy = bags.noise_variance is not None
+    whole = noisy or are_whole_counts(proportions[:, None], bags.sizes).all()
+    if p_value > 0.05 or not whole or n_draws < 200 or bags.n_instances > MOST_INSTANCES:
         return p_value
-    counts = np.rint(proportions * bags.sizes)
-    rng = numpy_generator(0, "random bags")
-    drawn = rng.multivariate_hypergeometric(bags.sizes, int(counts.sum()), n_draws, "marginals")
-    found, others = statistic(counts / bags.sizes), statistic(drawn / bags.sizes)
+    drawn = (_noisy_draws if noisy else _exact_draws)(proportions, bags, n_draws)
+    found, others = statistic(proportions), statistic(drawn)
     tied = 1e-9 * np.abs(found)
     beyond = min((others <= found + tied).sum(), (others >= found - tied).sum())
     chance = min(1.0, 2 * (beyond + 1) / (n_draws + 1))
-    return float(chance if beyond >= 10 else min(p_value, chance))
+    return float(chance if noisy or beyond >= 10 else min(p_value, chance))
+
+
+def _exact_draws(proportions: Array, bags: Bags, n_draws: int) -> Array:
+    """Proportions of random bags that hold as many positives in all."""
+    rng, total = numpy_generator(0, "random bags"), int(np.rint(proportions * bags.sizes).sum())
+    return rng.multivariate_hypergeometric(bags.sizes, total, n_draws, "marginals") / bags.sizes
+
+
+def _noisy_draws(proportions: Array, bags: Bags, n_draws: int) -> Array:
+    """Proportions of random bags with the noise that is known: Laplace, as its tails are heavy."""
+    rng = numpy_generator(0, "noisy random bags")
+    prior = float(np.clip(proportions @ bags.sizes / bags.sizes.sum(), 0, 1))
+    counts = rng.binomial(bags.sizes, prior, (n_draws, bags.n_bags))
+    return counts / bags.sizes + rng.laplace(0, np.sqrt(noise_of(bags) / 2), counts.shape)
 
 
 def one_class(bags: Bags) -> Answer:
     """Whether more bags hold one class only than random draws would give."""
     if bags.noise_variance is not None:
         return Answer(float("nan"), float("nan"), "proportions are noisy")
-    proportions, sizes, prior = _outputs(bags)
+    proportions, sizes, prior = outputs_of(bags)
     found = []
     for a, p in zip(proportions.T, prior, strict=True):
         chances = np.where(sizes > 1, p**sizes + (1 - p) ** sizes, 0)
@@ -166,36 +183,33 @@ def _count_tail(count: int, chances: Array) -> float:
 
 
 def rounding(bags: Bags) -> Answer:
-    """Whether proportions are no whole counts, and which step they were rounded to."""
+    """Whether proportions are no counts of instances, or multiples of a coarser step than counts.
+
+    The effect is the share by which rounding raises the variance of a proportion. Chance explains
+    coarse steps in small bags; no chance makes a count fractional.
+    """
     if bags.noise_variance is not None:
         return Answer(float("nan"), float("nan"), "proportions are noisy")
-    proportions, sizes, prior = _outputs(bags)
-    counts = proportions * sizes[:, None]
-    fractional = (np.abs(counts - counts.round()) > 1e-6 * sizes[:, None]).any(axis=1)
-    share = float(fractional.mean())
-    if share == 0:
-        return Answer(1.0, 0.0, "all proportions are whole counts")
-    steps = [s for s in (0.1, 0.05, 0.01, 0.001, 1e-4) if _on_grid(proportions, s)]
-    # No whole count can come out fractional: no chance is involved.
-    if not steps:
-        return Answer(0.0, share, "proportions are no counts")
-    relative = steps[0] ** 2 / 12 * sizes.mean() / (prior * (1 - prior)).mean()
+    proportions, sizes, prior = outputs_of(bags)
+    step, chance = rounding_grid(bags.proportions, bags.sizes)
+    whole = are_whole_counts(proportions, sizes)
+    if not step:
+        if whole.all():
+            return Answer(1.0, 0.0, "proportions are whole counts, not rounded further")
+        return Answer(0.0, float(1 - whole.mean()), "proportions are no counts")
+    added = float(step**2 / 12 * sizes.mean() / (prior * (1 - prior)).mean())
     detail = (
-        f"proportions look rounded to {steps[0]:g}; rounding adds {100 * relative:.1f} % to the "
-        "variance of a label in a bag"
+        f"proportions are multiples of {step:g}, as if rounded; rounding adds {100 * added:.1f} % "
+        "to their variance"
     )
-    return Answer(0.0, share, detail)
-
-
-def _on_grid(values: Array, step: float) -> bool:
-    return bool((np.abs(values / step - np.round(values / step)) < 1e-6 / step).all())
+    return Answer(chance, added, detail)
 
 
 def suppression(bags: Bags) -> Answer:
     """Whether small counts are missing, as when counts below a threshold are withheld."""
     if bags.noise_variance is not None:
         return Answer(float("nan"), float("nan"), "proportions are noisy")
-    proportions, sizes, prior = _outputs(bags)
+    proportions, sizes, prior = outputs_of(bags)
     found = []
     for a, p in zip(proportions.T, prior, strict=True):
         counts = np.rint(a * sizes)
@@ -223,7 +237,7 @@ def clipping(bags: Bags) -> Answer:
     """Whether proportions pile up at their largest or smallest value."""
     if bags.noise_variance is not None:
         return Answer(float("nan"), float("nan"), "proportions are noisy")
-    proportions, sizes, prior = _outputs(bags)
+    proportions, sizes, prior = outputs_of(bags)
     found = []
     for a, p in zip(proportions.T, prior, strict=True):
         for edge in (a.min(), a.max()):
@@ -250,7 +264,7 @@ def size_drift(bags: Bags) -> Answer:
     The score statistic :math:`\sum k_i (k_i - \bar k)(a_i - p)` has mean zero for random bags and a
     variance that the residuals tell, whatever their dispersion.
     """
-    proportions, sizes, prior = _outputs(bags)
+    proportions, sizes, prior = outputs_of(bags)
     if (sizes == sizes[0]).all():
         return Answer(float("nan"), float("nan"), "all bags are equally large")
     lever = sizes * (sizes - (sizes @ sizes) / sizes.sum())

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from unbag.bags import Bags, BagTarget, as_bags
+from unbag.bags.noise import rounding_grid
+from unbag.bags.reading import read_blocks
 from unbag.errors import BagDataError, BagDataWarning
-from unbag.evaluation import bag_tests, feature_tests
+from unbag.evaluation import bag_tests, feature_tests, order_tests
 from unbag.evaluation.bag_tests import Answer
 from unbag.extras import import_extra
 
@@ -122,7 +124,7 @@ class BagReport:
 
 VERDICTS = {
     "plausible": "Nothing speaks against random bags with exact proportions.",
-    "none": "The risk estimate is not biased by what was found, but its interval may be off.",
+    "none": "Nothing speaks against random bags, but the features say nothing of the proportions.",
     "upper": "These bags are not random draws: the risk estimate is an upper one.",
     "lower": "These bags are not random draws: the risk estimate is a lower one.",
     "unreliable": "These bags break the assumptions: the risk estimate is unreliable.",
@@ -131,9 +133,10 @@ VERDICTS = {
 
 @dataclass(frozen=True)
 class _Check:
-    test: Callable[[Bags], Answer]
+    test: Callable[..., Answer]
     bias: Callable[[Answer], Bias]
     advice: str
+    needs_blocks: bool = False
 
 
 # What each finding does to the estimate. If bags draw their instances from laws of their own,
@@ -172,8 +175,8 @@ CHECKS: dict[str, _Check] = {
     "rounding": _Check(
         bag_tests.rounding,
         lambda found: "upper",
-        "Ask for counts, or state noise of variance step**2 / 12 (`noise_variance` in Python, "
-        "--noise on the command line).",
+        'If they were rounded, ask for counts, or say so: noise_variance="rounding" in Python, '
+        "--noise rounding on the command line. Other noise needs its variance there.",
     ),
     "suppression": _Check(
         bag_tests.suppression,
@@ -192,6 +195,25 @@ CHECKS: dict[str, _Check] = {
         lambda found: "upper",
         "Large and small bags hold different instances. Evaluate them apart.",
     ),
+    "trend": _Check(
+        order_tests.trend,
+        lambda found: "upper",
+        "Labels change along the order of the bags. Give the model what changes, such as time, as "
+        "a feature, and evaluate on the latest bags.",
+    ),
+    "blocks": _Check(
+        order_tests.blocks_differ,
+        lambda found: "upper",
+        "Blocks have effects of their own. Split by blocks, not by bags, and read intervals as too "
+        "short for new blocks.",
+        needs_blocks=True,
+    ),
+    "signal": _Check(
+        feature_tests.signal,
+        lambda found: "none",
+        "Nothing shows that these features and proportions belong together: check that each "
+        "proportion was joined to its own bag.",
+    ),
 }
 
 
@@ -201,6 +223,7 @@ def check_bags(
     *,
     bags: Any = None,
     noise_variance: Any = None,
+    blocks: Any = None,
     level: float = 0.05,
 ) -> BagReport:
     """Ask of bags what the guarantees assume of them.
@@ -213,8 +236,10 @@ def check_bags(
         Each instance's bag proportion, or a `BagTarget`; not needed with a `Bags`.
     bags : array of shape (n_instances,), optional
         Bag of each instance; not needed with a `BagTarget`.
-    noise_variance : float, mapping from bag, or array of shape (n_instances,), optional
+    noise_variance : float, mapping from bag, array of shape (n_instances,), or "rounding"
         Known variance of the noise in the proportions.
+    blocks : mapping from bag, or array of shape (n_instances,) or (n_bags,), optional
+        What several bags have in common, such as a day or a region.
     level : float
         Chance that random bags with exact proportions raise anything at all.
 
@@ -225,7 +250,8 @@ def check_bags(
     Notes
     -----
     P-values are corrected for the number of checks by Holm's method. A check that is not raised
-    proves nothing: bags can be formed by something no feature shows.
+    proves nothing: bags can be formed by something no feature shows, and small effects are found in
+    many bags only: `benchmarks/results/checks/power.md` says which are.
 
     Examples
     --------
@@ -246,17 +272,21 @@ def check_bags(
         warnings.simplefilter("ignore", BagDataWarning)
         data = as_bags(X, y, bags=bags, noise_variance=noise_variance)
     names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-    return check_made_bags(data, level=level, names=names)
+    return check_made_bags(data, level=level, names=names, blocks=blocks)
 
 
 def check_made_bags(
-    bags: Bags, *, level: float = 0.05, names: Sequence[str] | None = None
+    bags: Bags,
+    *,
+    level: float = 0.05,
+    names: Sequence[str] | None = None,
+    blocks: Any = None,
 ) -> BagReport:
     """Ask of a `Bags`, whose features may have names, what the guarantees assume.
 
     See `check_bags`.
     """
-    results = {name: check.test(bags) for name, check in CHECKS.items()}
+    results = _answers(bags, read_blocks(blocks, bags.bag_of_row, bags.ids), level)
     corrected = _holm({name: found.p_value for name, found in results.items()})
     findings = [
         Finding(
@@ -271,6 +301,19 @@ def check_made_bags(
         for name, found in results.items()
     ]
     return BagReport(findings, bags.n_bags, level)
+
+
+def _answers(bags: Bags, blocks: Any, level: float) -> dict[str, Answer]:
+    """Answers to all questions; what rounding explains is put down to nothing else."""
+    rounding = bag_tests.rounding(bags)
+    step, _ = rounding_grid(bags.proportions, bags.sizes)
+    if rounding.p_value <= level and step:
+        bags = replace(bags, noise_variance=np.full(bags.n_bags, step**2 / 12))
+    found = {
+        name: check.test(bags, blocks) if check.needs_blocks else check.test(bags)
+        for name, check in CHECKS.items()
+    }
+    return found | {"rounding": rounding}
 
 
 def _at_fault(features: Sequence[int], names: Sequence[str] | None, most: int = 3) -> str:

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from unbag.bags import Bags
-from unbag.evaluation.bag_tests import Answer, dispersion_within
+from unbag.evaluation.bag_tests import Answer, dispersion_within, noise_of, outputs_of
 from unbag.evaluation.intervals import pearson_tail
 
-__all__ = ["duplicates", "homogeneity", "one_value"]
+__all__ = ["duplicates", "homogeneity", "one_value", "signal"]
 
 Array = NDArray[Any]
 MAX_FEATURES = 500
@@ -20,6 +20,10 @@ MAX_FEATURES = 500
 MIN_PAIRS = 5.0
 # A share of rows that are in two bags makes intervals too short by half of it at most.
 SHARED_ROWS = 0.01
+# Rows that occur more often are equal by nature.
+MOST_REPEATS = 5
+# Share of the labels' variance that features explain if they say anything.
+LEAST_SIGNAL = 0.1
 # In deviations below what random bags have.
 LEAST_DISPERSION = 4.0
 
@@ -163,18 +167,19 @@ def _pairs_tail(rare: Array, bags: Bags, expected: float) -> float:
 def duplicates(bags: Bags) -> Answer:
     """Whether the same instance is in more than one bag.
 
-    Only asked when some feature is all but unique, so that equal rows mean the same instance. The
-    p-value is that of so many equal pairs if features were independent of each other. They are
-    not, so that some rows are equal by chance; few do no harm, and raise nothing.
+    If some feature is all but unique, equal rows mean the same instance. The p-value is that of so
+    many equal pairs if features were independent of each other. They are not, so that some rows are
+    equal by chance; few do no harm, and raise nothing. If rows repeat by nature, see
+    `_copies_among_repeats`.
     """
     features = np.ascontiguousarray(_features(bags))
+    rows = features.view(np.dtype((np.void, features.dtype.itemsize * features.shape[1])))
+    code = np.unique(rows.reshape(-1), return_inverse=True)[1].reshape(-1)
+    owner = np.repeat(np.arange(bags.n_bags), bags.sizes)
     counts = [np.unique(column, return_counts=True)[1] for column in features.T[:MAX_FEATURES]]
     if max(len(c) for c in counts) < len(features) / 2:
-        return Answer(float("nan"), float("nan"), "rows repeat by nature: no feature is unique")
-    rows = features.view(np.dtype((np.void, features.dtype.itemsize * features.shape[1])))
-    _, code = np.unique(rows.reshape(-1), return_inverse=True)
-    owner = np.repeat(np.arange(bags.n_bags), bags.sizes)
-    pairs = np.unique(np.stack([code.reshape(-1), owner]), axis=1)[0]
+        return _copies_among_repeats(code, owner, bags.sizes.astype(float))
+    pairs = np.unique(np.stack([code, owner]), axis=1)[0]
     bags_of_row = np.bincount(pairs)
     shared = int((bags_of_row > 1).sum())
     collisions = np.prod([((c / len(features)) ** 2).sum() for c in counts])
@@ -184,3 +189,69 @@ def duplicates(bags: Bags) -> Answer:
     if share < SHARED_ROWS:
         return Answer(1.0, share, detail if not shared else f"{detail}: too few to matter")
     return Answer(float(stats.poisson.sf(shared - 1, expected)), share, detail)
+
+
+def _copies_among_repeats(code: Array, owner: Array, sizes: Array) -> Answer:
+    """Whether equal rows share a bag less often than random bags have it.
+
+    Rows that are equal by nature fall into the same bag as often as any others; an instance and its
+    copy in another bag never do. Pairs of rows that occur few times have a Poisson law.
+    """
+    repeats = np.bincount(code)
+    rare = np.flatnonzero((repeats >= 2) & (repeats <= MOST_REPEATS))
+    n_pairs = float((repeats[rare] * (repeats[rare] - 1) / 2).sum())
+    expected = n_pairs * float(sizes @ (sizes - 1)) / (sizes.sum() * (sizes.sum() - 1))
+    if expected < MIN_PAIRS:
+        return Answer(float("nan"), float("nan"), "too few rows are equal to tell copies by")
+    chosen = np.isin(code, rare)
+    together = np.unique(np.stack([code[chosen], owner[chosen]]), axis=1, return_counts=True)[1]
+    inside = float((together * (together - 1) / 2).sum())
+    share = max(0.0, 2 * n_pairs * (1 - inside / expected) / sizes.sum())
+    detail = f"{inside:.0f} pairs of equal rows share a bag, where {expected:.1f} were expected"
+    if share < SHARED_ROWS:
+        return Answer(1.0, share, detail)
+    return Answer(float(stats.poisson.cdf(inside, expected)), share, detail)
+
+
+def signal(bags: Bags) -> Answer:
+    r"""Whether the features say anything about the proportions, as they do unless joined wrongly.
+
+    Proportions are regressed on the leading principal components of the bag means. Raised if the
+    regression is not significant, and its F statistic is smaller than features that explain a tenth
+    of the labels' variance would give it, or less where labels are rare or noise is known. In
+    random bags this share is that of a linear regression on single instances.
+    """
+    features = _features(bags)
+    features = features[:, :: max(1, -(-features.shape[1] // MAX_FEATURES))].astype(float)
+    means = np.add.reduceat(features, bags.starts, axis=0) / bags.sizes[:, None]
+    design = np.sqrt(bags.sizes)[:, None] * _standardised(means, bags.sizes)
+    vectors, singular, _ = np.linalg.svd(design, full_matrices=False)
+    n_parts = min(int((singular > 1e-9 * max(singular[0], 1e-300)).sum()), bags.n_bags // 5)
+    n_rest = bags.n_bags - n_parts - 1
+    if n_parts < 1 or singular[0] < 1e-9:
+        return Answer(float("nan"), float("nan"), "features do not differ, or bags are few")
+    target = bags.proportions.reshape(bags.n_bags, -1)
+    target = np.sqrt(bags.sizes)[:, None] * (target - np.average(target, 0, bags.sizes))
+    share = (vectors[:, :n_parts].T @ target) ** 2
+    share = share.sum(axis=0) / np.maximum((target**2).sum(axis=0), 1e-300)
+    ratio = share / np.maximum(1 - share, 1e-12) * n_rest / n_parts
+    least = _least_signal(bags)
+    p_values = stats.ncf.cdf(ratio, n_parts, n_rest, bags.n_bags * least / (1 - least))
+    found = stats.f.sf(ratio, n_parts, n_rest) * len(ratio)
+    explained = max(0.0, float((1 - (1 - share) * (bags.n_bags - 1) / n_rest).max()))
+    detail = f"bag means of the features explain {100 * explained:.0f} % of the proportions"
+    return Answer(1.0 if found.min() <= 0.05 else float(p_values.max()), explained, detail)
+
+
+def _least_signal(bags: Bags) -> Array:
+    """Share of each output's proportions that features explain if they say anything."""
+    _, sizes, prior = outputs_of(bags)
+    variance = prior * (1 - prior)
+    noise = float(np.average(sizes * noise_of(bags), weights=sizes))
+    return LEAST_SIGNAL * 4 * variance**2 / (variance + noise)
+
+
+def _standardised(values: Array, weights: Array) -> Array:
+    centred = values - np.average(values, 0, weights)
+    deviations = np.sqrt(np.average(centred**2, 0, weights))
+    return centred / np.where(deviations > 1e-9 * np.abs(values).max(0), deviations, np.inf)

@@ -1,0 +1,102 @@
+"""Tests of how proportions differ between bags: along their order, and between blocks of bags."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from unbag.bags import Bags
+from unbag.evaluation.bag_tests import Answer, noise_of, outputs_of
+from unbag.randomness import numpy_generator
+
+__all__ = ["blocks_differ", "trend"]
+
+Array = NDArray[Any]
+N_WAVES = 3  # half waves along the order of the bags: a drift, a bow, and one bend more
+MOST_NUMBERS = 5_000_000
+
+
+def trend(bags: Bags) -> Answer:
+    """Whether proportions drift along the order of the bags, which is that of their rows.
+
+    Residuals, divided by the deviation that random bags give them, are projected on three half
+    waves; permutations of them tell the chance of so large a projection.
+    """
+    listed = _listed_by(bags)
+    if listed or bags.n_bags < 2 * N_WAVES + 2:
+        reason = f"bags are listed by their {listed}" if listed else "bags are few"
+        return Answer(float("nan"), float("nan"), reason)
+    time = (np.arange(bags.n_bags) + 0.5) / bags.n_bags
+    waves = np.cos(np.pi * np.outer(time, np.arange(1, N_WAVES + 1)))
+    p_value, fitted = _explained(bags, waves)
+    last, first = fitted[-1], fitted[0]
+    detail = f"proportions drift from {first:.3g} to {last:.3g} along the order of the bags"
+    return Answer(p_value, float(last - first), detail)
+
+
+def blocks_differ(bags: Bags, blocks: Array | None = None) -> Answer:
+    """Whether bags of one block, a day or a region, are more alike than those of several.
+
+    The same projection as that of `trend`, on the blocks' means. The effect is the deviation of
+    the blocks' own proportions.
+    """
+    if blocks is None:
+        return Answer(float("nan"), float("nan"), "no blocks were given")
+    names, codes = np.unique(blocks, return_inverse=True)
+    if not 1 < len(names) < bags.n_bags:
+        return Answer(float("nan"), float("nan"), f"{bags.n_bags} bags are in {len(names)} blocks")
+    p_value, fitted = _explained(bags, np.eye(len(names))[codes.reshape(-1)])
+    effect = float(fitted.std())
+    detail = f"proportions of {len(names)} blocks have a standard deviation of {effect:.3g}"
+    return Answer(p_value, effect, detail)
+
+
+def _listed_by(bags: Bags) -> str:
+    """What bags are sorted by; then their order is no order in time."""
+    proportions, sizes, _ = outputs_of(bags)
+    keys = {
+        "size": sizes[:, None],
+        "proportion": proportions,
+        "count": proportions * sizes[:, None],
+    }
+    for name, columns in keys.items():
+        steps = np.diff(columns, axis=0)
+        if (((steps >= 0).all(axis=0) | (steps <= 0).all(axis=0)) & (steps != 0).any(axis=0)).any():
+            return name
+    return ""
+
+
+def _explained(bags: Bags, design: Array) -> tuple[float, Array]:
+    """P-value of what a design explains, and the fitted proportions of the output it shows in."""
+    proportions, sizes, prior = outputs_of(bags)
+    deviations = np.sqrt(prior * (1 - prior) / sizes[:, None] + noise_of(bags)[:, None])
+    residuals = (proportions - prior) / deviations
+    root = 1 / deviations.mean(axis=1, keepdims=True)
+    common = root / np.linalg.norm(root)
+    levers = root * design
+    levers = levers - common @ (common.T @ levers)
+    basis, singular, _ = np.linalg.svd(levers, full_matrices=False)
+    basis = basis[:, singular > 1e-9 * singular[0]]
+    residuals = residuals - residuals.mean(axis=0)
+    spread = residuals.std(axis=0)
+    residuals = residuals / np.where(spread > 1e-9, spread, np.inf)
+    parts = ((basis.T @ residuals) ** 2).sum(axis=0)
+    worst = int(parts.argmax())
+    effects = basis @ (basis.T @ (root[:, 0] * (proportions - prior)[:, worst])) / root[:, 0]
+    return _permuted(residuals, basis, float(parts.sum())), prior[worst] + effects
+
+
+def _permuted(residuals: Array, basis: Array, found: float) -> float:
+    """Chance of so large a projection, by its chi-squared law or, if small, by permutations."""
+    n_bags, n_outputs = residuals.shape
+    law = float(stats.chi2.sf(found, basis.shape[1] * n_outputs))
+    n_draws = min(4000, MOST_NUMBERS // residuals.size)
+    if law > 0.2 or n_draws < 1000:
+        return law
+    order = numpy_generator(0, "permutations").random((n_draws, n_bags)).argsort(axis=1)
+    drawn = sum(((column[order] @ basis) ** 2).sum(axis=1) for column in residuals.T)
+    beyond = int((drawn >= found * (1 - 1e-9)).sum())
+    return (beyond + 1) / (n_draws + 1)
