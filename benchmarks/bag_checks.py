@@ -19,10 +19,11 @@ from scipy import stats
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from unbag.bags import Bags, make_bags
+from unbag.evaluation import privacy_noise
 from unbag.evaluation.checks import CHECKS, check_made_bags
 from unbag.randomness import numpy_generator
 
-FOLDER = Path(__file__).parents[1] / "results" / "checks"
+FOLDER = Path(__file__).parent / "results" / "checks"
 LEVEL = 0.05
 TABLES = {"breast cancer": load_breast_cancer, "digits": load_digits, "wine": load_wine}
 BAG_SIZE = 8
@@ -57,16 +58,38 @@ def _cut(X, labels, size):
     return Bags.from_arrays(X[: n_bags * size], offsets=offsets, counts=counts)
 
 
-def simulated(rng, *, sizes, prior, noise=0.0):
+def simulated(rng, *, sizes, prior, noise=None, epsilon=1.0):
+    """Random bags: labels by chance, one of four features telling something of them."""
     sizes = np.asarray(sizes)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    X, counts = rng.normal(size=(offsets[-1], 4)), rng.binomial(sizes, prior)
-    if not noise:
+    labels = rng.random(offsets[-1]) < prior
+    X = rng.normal(size=(len(labels), 4))
+    X[:, 0] += 2 * labels
+    counts = np.add.reduceat(labels.astype(float), offsets[:-1])
+    if noise is None:
         return Bags.from_arrays(X, offsets=offsets, counts=counts)
-    proportions = counts / sizes + rng.laplace(size=len(sizes)) * np.sqrt(noise / 2) / sizes
-    return Bags.from_arrays(
-        X, offsets=offsets, proportions=proportions, noise_variance=noise / sizes**2
+    proportions, variance = noisy(rng, counts, sizes, noise, epsilon)
+    return Bags.from_arrays(X, offsets=offsets, proportions=proportions, noise_variance=variance)
+
+
+def noisy(rng, counts, sizes, noise, epsilon):
+    """Proportions with declared noise of a kind, and its variance."""
+    if noise == "rounding":
+        return np.round(counts / sizes / epsilon) * epsilon, epsilon**2 / 12
+    known = privacy_noise(
+        noise, sizes, epsilon=epsilon, delta=1e-5 if noise == "gaussian" else None
     )
+    if noise == "gaussian":
+        drawn = rng.normal(size=len(sizes)) * np.sqrt(known.count_variance)
+    elif noise == "laplace":
+        drawn = rng.laplace(size=len(sizes)) / epsilon
+    else:
+        drawn = -np.diff(rng.geometric(1 - np.exp(-epsilon), size=(len(sizes), 2))).ravel()
+    return (counts + drawn) / sizes, known.variance
+
+
+def lognormal_sizes(rng, n_bags, middle, spread):
+    return np.maximum(np.rint(middle * np.exp(spread * rng.normal(size=n_bags))), 1).astype(int)
 
 
 def rare_values(rng):
@@ -80,7 +103,8 @@ def rare_values(rng):
 
 def several_classes(rng):
     classes = np.eye(4)[rng.choice(4, size=900, p=[0.4, 0.3, 0.2, 0.1])]
-    return make_bags(rng.normal(size=(900, 2)), classes, bag_size=15, seed=int(rng.integers(2**31)))
+    X = rng.normal(size=(900, 4)) + classes
+    return make_bags(X, classes, bag_size=15, seed=int(rng.integers(2**31)))
 
 
 def simulated_group(rng):
@@ -97,12 +121,25 @@ RANDOM = {name: (lambda rng, name=name: shuffled(name, rng)) for name in TABLES}
     "60 of 3 to 80": lambda rng: simulated(rng, sizes=rng.integers(3, 80, 60), prior=0.2),
     "100 of 50, rare": lambda rng: simulated(rng, sizes=[50] * 100, prior=0.02),
     "80 lognormal, rare": lambda rng: simulated(
-        rng,
-        sizes=np.maximum(np.rint(30 * np.exp(2 * rng.normal(size=80))), 1).astype(int),
-        prior=0.002,
+        rng, sizes=lognormal_sizes(rng, 80, 30, 2), prior=0.002
     ),
     "20 of 500": lambda rng: simulated(rng, sizes=[500] * 20, prior=0.4),
-    "60 of 20, Laplace": lambda rng: simulated(rng, sizes=[20] * 60, prior=0.3, noise=2.0),
+    "300 of 20": lambda rng: simulated(rng, sizes=[20] * 300, prior=0.3),
+    "60 of 20, Laplace": lambda rng: simulated(rng, sizes=[20] * 60, prior=0.3, noise="laplace"),
+    **{
+        f"60 lognormal, {noise} {epsilon:g}": lambda rng, noise=noise, epsilon=epsilon: simulated(
+            rng, sizes=lognormal_sizes(rng, 60, 20, 1), prior=0.3, noise=noise, epsilon=epsilon
+        )
+        for noise, epsilon in (
+            ("geometric", 0.5),
+            ("laplace", 0.5),
+            ("gaussian", 0.5),
+            ("geometric", 3),
+        )
+    },
+    "60 of 500, rounded 0.01": lambda rng: simulated(
+        rng, sizes=[500] * 60, prior=0.3, noise="rounding", epsilon=0.01
+    ),
     "60 of 15, 4 classes": several_classes,
     "rare values": rare_values,
 }
@@ -112,13 +149,20 @@ GROUPED = {name: (lambda rng, name=name: grouped(name, rng)) for name in TABLES}
 
 
 def alarms(draw, *, name, draws, seed):
-    """P-values (draws, checks) before correction, and whether the report raised anything."""
+    """P-values (draws, checks) before correction, and whether the report raised anything.
+
+    Bags are in ten blocks, dealt in turn.
+    """
     rng = numpy_generator("bag checks", seed, name)
     p_values, raised = np.full((draws, len(CHECKS)), np.nan), np.zeros(draws, dtype=bool)
     for number in range(draws):
         bags = draw(rng)
-        p_values[number] = [check.test(bags).p_value for check in CHECKS.values()]
-        raised[number] = not check_made_bags(bags).plausible
+        blocks = np.arange(bags.n_bags) % 10
+        p_values[number] = [
+            check.test(*(bags, blocks)[: 1 + check.needs_blocks]).p_value
+            for check in CHECKS.values()
+        ]
+        raised[number] = not check_made_bags(bags, blocks=blocks).plausible
     return p_values, raised
 
 

@@ -131,7 +131,7 @@ def _asked_of_draws(
     below what they resolve the law's word stands, unless there is noise, which it knows too little
     of.
     """
-    n_draws = min(2000 * max(2, bags.n_outputs), MOST_NUMBERS_DRAWN // bags.n_bags)
+    n_draws = min(2000 * bags.n_outputs, MOST_NUMBERS_DRAWN // bags.n_bags)
     noisy = bags.noise_variance is not None
     whole = noisy or are_whole_counts(proportions[:, None], bags.sizes).all()
     if p_value > 0.05 or not whole or n_draws < 200 or bags.n_instances > MOST_INSTANCES:

@@ -16,7 +16,7 @@ __all__ = ["blocks_differ", "trend"]
 
 Array = NDArray[Any]
 N_WAVES = 3  # half waves along the order of the bags: a drift, a bow, and one bend more
-MOST_NUMBERS = 5_000_000
+MOST_NUMBERS = 1_000_000
 
 
 def trend(bags: Bags) -> Answer:
