@@ -13,6 +13,7 @@ LAYERS = [
     {"extras"},
     {"charts", "frames"},
     {"bags", "datasets", "models", "planning"},
+    {"posterior"},
     {"rules"},
     {"training"},
     {"parallel"},

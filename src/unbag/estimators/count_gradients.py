@@ -12,13 +12,13 @@ from torch import Tensor
 
 from unbag.bags import BagBatch, Bags
 from unbag.estimators.bag_gradients import SMALLEST
+from unbag.posterior import exact_posterior
 from unbag.rules import CountLikelihood
-from unbag.rules.count_likelihood import enough_frequencies, own_logits, tilt_to_mean
+from unbag.rules.count_likelihood import own_logits
 
 __all__ = ["CountGradients", "expected_labels"]
 
 Array = NDArray[Any]
-NUMBERS_AT_ONCE = 2**15  # complex ones, half a MiB: what stays close to a core
 TINY = 1e-300
 
 
@@ -144,40 +144,10 @@ def expected_labels(outputs: Tensor, batch: BagBatch) -> Array:
     >>> expected_labels(torch.zeros(4, 1, dtype=torch.float64), batch).round(3).ravel()
     array([0.5, 0.5, 1. , 1. ])
     """
-    counts = (batch.bag_sizes * batch.targets).double().round()
-    inside = (counts > 0) & (counts < batch.bag_sizes)
-    if not inside.any():
-        return batch.spread(counts / batch.bag_sizes).numpy()
-    safe = torch.where(inside, counts, batch.bag_sizes / 2)
-    # Tilting changes no probability given the count, and makes that count a likely one.
-    tilt = tilt_to_mean(outputs, safe, batch, exact=True)
-    scores = (outputs + batch.spread(tilt)).sigmoid()
+    counts = (batch.bag_sizes * batch.targets).double().numpy()
     sizes = batch.bag_sizes[:, 0].numpy().astype(int)
-    columns = zip(scores.numpy().T, safe.numpy().T, strict=True)
-    found = np.column_stack([_given_counts(*column, sizes) for column in columns])
-    return np.where(batch.spread(inside), np.clip(found, 0, 1), batch.spread(counts > 0))
-
-
-def _given_counts(scores: Array, counts: Array, sizes: Array) -> Array:
-    """Invert characteristic functions of counts with and without one label, some bags at a time."""
-    n_frequencies = enough_frequencies(int(sizes.max()))
-    half = n_frequencies // 2  # the others are conjugates
-    turns = np.exp(2j * np.pi * np.arange(1, half + 1) / n_frequencies)
-    found, ends = np.empty_like(scores), np.cumsum(sizes)
-    part = (ends - 1) * half // NUMBERS_AT_ONCE
-    for bags in np.split(np.arange(len(sizes)), np.flatnonzero(np.diff(part)) + 1):
-        rows = slice(ends[bags[0]] - sizes[bags[0]], ends[bags[-1]])
-        found[rows] = _given_counts_of(scores[rows], counts[bags], sizes[bags], turns)
-    return found
-
-
-def _given_counts_of(scores: Array, counts: Array, sizes: Array, turns: Array) -> Array:
-    factors = 1 + scores[:, None] * (turns - 1)
-    terms = np.multiply.reduceat(factors, np.cumsum(sizes) - sizes, axis=0)
-    terms *= turns.conj() ** counts[:, None]
-    with_label = np.repeat(terms, sizes, axis=0) * turns / factors
-    mass = np.maximum(1 + 2 * terms.real.sum(axis=1), TINY)
-    return scores * (1 + 2 * with_label.real.sum(axis=1)) / np.repeat(mass, sizes)
+    columns = zip(outputs.numpy().T, counts.T, strict=True)
+    return np.column_stack([exact_posterior(*column, sizes) for column in columns])
 
 
 def largest_correlation(data: Bags) -> float:

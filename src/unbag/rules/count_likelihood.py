@@ -11,9 +11,10 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from unbag.bags.batch import BagBatch
+from unbag.posterior import enough_frequencies
 from unbag.rules.base import InstanceLoss, Rule
 
-__all__ = ["CountLikelihood", "enough_frequencies", "own_logits", "tilt_to_mean"]
+__all__ = ["CountLikelihood", "own_logits", "tilt_to_mean"]
 
 SURE = 1e4
 
@@ -178,25 +179,6 @@ def _exact_log_mass(outputs: Tensor, counts: Tensor, tilt: Tensor, batch: BagBat
     ]
     mass = torch.cat(columns, dim=-1) / n_frequencies
     return mass.clamp(min=1e-300).log() + _tilting_factor(outputs, counts, tilt, batch)
-
-
-def enough_frequencies(bag_size: int) -> int:
-    """Frequencies that give the probability of the expected count to double precision.
-
-    What n of them give is the probability of that count and of those n, 2n, ... away from it, which
-    is at most 2 exp(-2 n^2 / bag_size), by Hoeffding's inequality; and the expected count is the
-    likeliest, so its own is at least 1 / (bag_size + 1). The number is odd, so that no angle is pi,
-    where a score of one half gives zero.
-
-    Examples
-    --------
-    >>> [enough_frequencies(size) for size in (2, 10, 100, 1000)]
-    [3, 11, 47, 149]
-    """
-    n_counts = bag_size + 1
-    smallest = torch.finfo(torch.float64).eps / n_counts
-    few = math.sqrt(bag_size / 2 * math.log(2 / smallest)) + 1  # one more: the shift is rounded
-    return 2 * (min(n_counts, math.ceil(few)) // 2) + 1
 
 
 def _mass_of_one_output(scores: Tensor, counts: Tensor, angles: Tensor, batch: BagBatch) -> Tensor:

@@ -1,0 +1,149 @@
+"""`bag_posterior`: what the proportion of a bag says about each of its instances."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logit
+
+from unbag.arguments import check_choice
+from unbag.bags import Bags
+from unbag.errors import BagDataError
+from unbag.posterior.exact import exact_posterior
+from unbag.posterior.tilted import tilted_classes, tilted_posterior
+
+__all__ = ["bag_posterior"]
+
+Array = NDArray[Any]
+Method = Literal["auto", "exact", "tilted"]
+# Nobody is surer than this: a score of 0 in a bag of ones would have no posterior at all.
+SUREST = 1e-9
+EXACT_UP_TO = 1000
+WHOLE = 1e-3  # a count this near a whole number is one: proportions are often single precision
+
+
+def bag_posterior(probabilities: Any, bags: Bags, *, method: Method = "auto") -> Array:
+    r"""Label probabilities given the proportion of the instance's bag.
+
+    Labels that are independent given the features, with probabilities :math:`p_j`, have
+
+    .. math:: q_j = P\Big(Y_j = 1 \Big| \sum_l Y_l = k a\Big)
+
+    once the proportion :math:`a` of their bag is known.
+
+    Parameters
+    ----------
+    probabilities : array of shape (n_instances,) or (n_instances, n_outputs)
+        Probability of the positive label, of each class, or of each label, in the order of
+        ``bags.X``. They should come from a model that was not fitted to these bags.
+    bags : Bags
+    method : {"auto", "exact", "tilted"}
+        "exact" is the Poisson-binomial law with one label left out; it serves one label and
+        several labels without noise. "tilted" multiplies the odds of all instances of a bag by one
+        number, or their class probabilities by one number a class, until the expected counts are
+        the known ones. "auto" is exact for whole counts of up to 1000 instances.
+
+    Returns
+    -------
+    array like `probabilities`
+
+    Notes
+    -----
+    Posteriors of a bag add up to its count. Noise of known variance :math:`s` in the proportion
+    makes the count uncertain: with :math:`\mu` its expectation and :math:`V` its variance under the
+    model, it is tilted to the posterior mean :math:`\mu + V (V + k^2 s)^{-1} (k a - \mu)`, which is
+    exact for Gaussian counts.
+
+    Examples
+    --------
+    >>> bags = Bags.from_arrays(np.zeros((4, 1)), bags=[0, 0, 1, 1], y=[0.5, 0.5, 1.0, 1.0])
+    >>> bag_posterior([0.5, 0.2, 0.5, 0.2], bags).round(3)
+    array([0.8, 0.2, 1. , 1. ])
+    """
+    check_choice("method", method, get_args(Method))
+    scores = _checked(probabilities, bags)
+    noisy = bags.noise_variance is not None
+    inner = _classes if bags.task == "multiclass" and bags.n_outputs > 2 else _labels
+    if method == "exact" and (noisy or inner is _classes):
+        raise BagDataError(
+            "method='exact' serves one label, or several, without noise, got "
+            f"{'noisy proportions' if noisy else 'several classes'}. Use method='tilted'."
+        )
+    found = np.empty_like(scores)
+    found[bags.rows] = inner(scores[bags.rows], bags, method)
+    found[bags.bag_of_row < 0] = scores[bags.bag_of_row < 0]
+    return found if np.ndim(probabilities) > 1 else found[:, 0]
+
+
+def _checked(probabilities: Any, bags: Bags) -> Array:
+    values = np.asarray(probabilities, dtype=float)
+    values = values[:, None] if values.ndim == 1 else values
+    if values.shape != (len(bags.X), bags.n_outputs):
+        raise BagDataError(
+            f"probabilities must have shape ({len(bags.X)}, {bags.n_outputs}), one row per "
+            f"instance of bags.X, got {values.shape}."
+        )
+    if not ((values >= 0) & (values <= 1)).all():
+        raise BagDataError("probabilities must lie in [0, 1]. Pass predict_proba, not logits.")
+    return values
+
+
+def _labels(scores: Array, bags: Bags, method: Method) -> Array:
+    """Each column by itself; the second of two classes is what the first leaves."""
+    pair = bags.task == "multiclass"
+    values = bags.proportions.reshape(bags.n_bags, -1)[:, pair:]
+    columns = zip(scores[:, pair:].T, values.T, strict=True)
+    found = np.column_stack([_one_label(*column, bags, method) for column in columns])
+    return np.column_stack([1 - found, found]) if pair else found
+
+
+def _one_label(scores: Array, proportions: Array, bags: Bags, method: Method) -> Array:
+    scores = np.clip(scores, SUREST, 1 - SUREST)
+    counts, logits = bags.sizes * proportions, logit(scores)
+    if bags.noise_variance is not None:
+        counts = _expected_count(scores, counts, bags)
+        return tilted_posterior(logits, counts, bags.sizes)
+    if method != "auto":
+        law = exact_posterior if method == "exact" else tilted_posterior
+        return law(logits, counts, bags.sizes)
+    exact = (bags.sizes <= EXACT_UP_TO) & (np.abs(counts - np.rint(counts)) < WHOLE)
+    found = np.empty_like(scores)
+    for kind, law in ((exact, exact_posterior), (~exact, tilted_posterior)):
+        rows = np.repeat(kind, bags.sizes)
+        if kind.any():
+            found[rows] = law(logits[rows], counts[kind], bags.sizes[kind])
+    return found
+
+
+def _expected_count(scores: Array, counts: Array, bags: Bags) -> Array:
+    """Posterior mean of a count that was seen with Gaussian noise; never quite none or all."""
+    mean = np.add.reduceat(scores, bags.starts)
+    variance = np.add.reduceat(scores * (1 - scores), bags.starts)
+    noise = bags.sizes**2 * np.asarray(bags.noise_variance, dtype=float)
+    found = mean + variance / (variance + noise) * (counts - mean)
+    return np.clip(found, bags.sizes * SUREST, bags.sizes * (1 - SUREST))
+
+
+def _classes(scores: Array, bags: Bags, method: Method) -> Array:
+    scores = np.clip(scores, SUREST, 1)
+    scores /= scores.sum(axis=1, keepdims=True)
+    counts = np.clip(bags.sizes[:, None] * bags.proportions, 0, None)
+    if bags.noise_variance is not None:
+        counts = _expected_counts(scores, bags.sizes[:, None] * bags.proportions, bags)
+    counts *= (bags.sizes / counts.sum(axis=1))[:, None]
+    return tilted_classes(np.log(scores), counts, bags.sizes)
+
+
+def _expected_counts(scores: Array, counts: Array, bags: Bags) -> Array:
+    """Posterior mean of the counts of classes that were seen with Gaussian noise."""
+    sums = [np.add.reduceat(scores * scores[:, [c]], bags.starts) for c in range(scores.shape[1])]
+    covariance, own = -np.stack(sums, axis=1), np.arange(scores.shape[1])
+    mean = np.add.reduceat(scores, bags.starts)
+    covariance[:, own, own] += mean
+    noise = bags.sizes**2 * np.asarray(bags.noise_variance, dtype=float)
+    total = covariance + noise[:, None, None] * np.eye(len(own)) + 1e-12 * np.eye(len(own))
+    gain = np.linalg.solve(total, (counts - mean)[:, :, None])
+    found = mean + (covariance @ gain)[:, :, 0]
+    return np.clip(found, bags.sizes[:, None] * SUREST, None)
