@@ -1,0 +1,200 @@
+"""Logistic models by the Gaussian likelihood of bag counts, with an effect of each bag."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from unbag.bags import Bags
+
+__all__ = ["BagCounts", "LogitFit", "fit_logits", "fold_slope", "shift_to_rate"]
+
+Array = NDArray[Any]
+# A count is a whole number: no law of it is narrower than rounding.
+ROUNDING = 1 / 12
+# Variances of a bag's effect on the logit that are tried.
+EFFECTS = np.concatenate([[0.0], np.geomspace(1e-4, 4.0, 40)])
+SUREST = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class BagCounts:
+    """Counts of one label, bag by bag, as the solvers want them.
+
+    Attributes
+    ----------
+    counts, sizes, starts, noise : array of shape (n_bags,)
+        Noise is the variance of that in the counts.
+    """
+
+    counts: Array
+    sizes: Array
+    starts: Array
+    noise: Array
+
+    @classmethod
+    def of(cls, bags: Bags) -> list[BagCounts]:
+        """Counts of each output."""
+        values = bags.proportions.reshape(bags.n_bags, -1)
+        given = 0.0 if bags.noise_variance is None else bags.noise_variance
+        noise = bags.sizes**2 * np.broadcast_to(given, bags.n_bags)
+        return [cls(bags.sizes * column, bags.sizes, bags.starts, noise) for column in values.T]
+
+    @property
+    def rate(self) -> float:
+        """Share of positive labels, never quite none or all."""
+        half = 0.5 / self.sizes.sum()
+        return float(np.clip(self.counts.sum() / self.sizes.sum(), half, 1 - half))
+
+    def take(self, positions: Array) -> BagCounts:
+        """Some of the bags, whose instances follow each other."""
+        sizes = self.sizes[positions]
+        parts = self.counts[positions], sizes, np.cumsum(sizes) - sizes, self.noise[positions]
+        return BagCounts(*parts)
+
+    def sum(self, values: Array) -> Array:
+        """Sum per-instance values over each bag."""
+        return np.add.reduceat(values, self.starts, axis=0)
+
+    def variance(self, scores: Array, effect: float) -> Array:
+        """Variance of each count, with that of an effect of the bag on its logits."""
+        own = self.sum(scores * (1 - scores))
+        return np.maximum(own + effect * own**2 + self.noise, ROUNDING)
+
+    def minus_log(self, scores: Array, effect: float = 0.0) -> Array:
+        """Minus the log likelihood of each bag's count, up to a constant."""
+        variance = self.variance(scores, effect)
+        gap = self.counts - self.sum(scores)
+        return 0.5 * (gap**2 / variance + np.log(variance))
+
+    def effect(self, scores: Array) -> float:
+        """Most likely variance of an effect of the bag on its logits."""
+        own = self.sum(scores * (1 - scores))
+        square = (self.counts - self.sum(scores)) ** 2
+        variances = np.maximum(own + EFFECTS[:, None] * own**2 + self.noise, ROUNDING)
+        return float(EFFECTS[(square / variances + np.log(variances)).sum(axis=1).argmin()])
+
+
+@dataclass(frozen=True, eq=False)
+class LogitFit:
+    """Weights of the columns, and the variance of the bags' effects."""
+
+    weights: Array
+    effect: float
+
+
+def fit_logits(
+    X: Array,
+    data: BagCounts,
+    penalties: Array,
+    *,
+    start: Array,
+    centre: Array | float = 0.0,
+    effects: bool = False,
+    n_steps: int = 25,
+) -> LogitFit:
+    r"""Maximise the penalised Gaussian likelihood of counts by Fisher scoring.
+
+    With :math:`m_i` the sum of a bag's scores, :math:`D_i` its derivative by the weights and
+    :math:`V_i` the variance of the count, a step solves
+    :math:`(\sum_i D_i D_i^\top / V_i + \Lambda) \, \delta = \sum_i D_i (n_i - m_i) / V_i
+    - \Lambda (w - w_0)`, halved until the likelihood grows.
+
+    Parameters
+    ----------
+    X : array of shape (n_instances, n_columns)
+        Bag by bag, with a column of ones for the intercept.
+    data : BagCounts
+    penalties : array of shape (n_columns,)
+    start, centre : array of shape (n_columns,)
+        Weights to begin with, and those that penalties draw to.
+    effects : bool
+        Whether bags have effects of their own, whose variance is estimated on the way.
+    n_steps : int
+    """
+    weights, effect = start, 0.0
+    value = _objective(X, data, weights, effect, penalties, centre)
+    for _ in range(n_steps):
+        scores = expit(X @ weights)
+        if effects:
+            effect = data.effect(scores)
+            value = _objective(X, data, weights, effect, penalties, centre)
+        step = _scoring_step(X, data, scores, effect, penalties, penalties * (weights - centre))
+        for size in (1.0, 0.5, 0.25, 0.06):
+            tried = weights + size * step
+            new = _objective(X, data, tried, effect, penalties, centre)
+            if new < value:
+                break
+        else:
+            break
+        gain, weights, value = value - new, tried, new
+        if gain < 1e-5 * len(data.sizes):
+            break
+    return LogitFit(weights, effect)
+
+
+def _objective(
+    X: Array, data: BagCounts, weights: Array, effect: float, penalties: Array, centre: Any
+) -> float:
+    loss = data.minus_log(expit(X @ weights), effect).sum()
+    return float(loss + 0.5 * (penalties * (weights - centre) ** 2).sum())
+
+
+def _scoring_step(
+    X: Array, data: BagCounts, scores: Array, effect: float, penalties: Array, pull: Array
+) -> Array:
+    variance = data.variance(scores, effect)
+    slopes = data.sum((scores * (1 - scores))[:, None] * X)
+    gradient = slopes.T @ ((data.counts - data.sum(scores)) / variance) - pull
+    information = (slopes / variance[:, None]).T @ slopes
+    information[np.diag_indices_from(information)] += penalties + 1e-9
+    return np.asarray(np.linalg.solve(information, gradient))
+
+
+def fold_slope(
+    scores: Array, data: BagCounts, folds: Array, *, spread: float, effects: bool = False
+) -> tuple[float, Array]:
+    """Slope that out-of-fold logits need to be calibrated, and the logits centred by fold.
+
+    Each fold has an intercept of its own: the mean of held-out scores goes against the mean of
+    held-out labels, because what is held out is missing in the other.
+
+    Parameters
+    ----------
+    scores : array of shape (n_instances,)
+        Bag by bag, each by a fit that did not see its bag.
+    data : BagCounts
+    folds : array of shape (n_bags,)
+    spread : float
+        Prior deviation of the slope from one.
+    effects : bool
+    """
+    logits = logit(np.clip(scores, SUREST, 1 - SUREST))
+    member = np.repeat(np.eye(folds.max() + 1)[folds], data.sizes, axis=0)
+    means = member.T @ logits / member.sum(axis=0)
+    centred = logits - member @ means
+    fitted = fit_logits(
+        np.column_stack([centred, member]),
+        data,
+        np.r_[spread**-2, np.full(len(means), 1e-6)],
+        start=np.r_[1.0, means],
+        centre=np.r_[1.0, np.zeros(len(means))],
+        effects=effects,
+    )
+    return float(fitted.weights[0]), centred
+
+
+def shift_to_rate(logits: Array, rate: float) -> float:
+    """Shift of the logits for which the mean score is `rate`."""
+    low, high = -60.0, 60.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        if expit(logits + middle).mean() > rate:
+            high = middle
+        else:
+            low = middle
+    return middle

@@ -1,0 +1,228 @@
+"""`BagLogisticClassifier`: logistic regression by the likelihood of bag counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from unbag.bags import Bags, Task
+from unbag.estimators.base import BagEstimator
+from unbag.estimators.count_regression import BagCounts, LogitFit, fit_logits
+from unbag.estimators.saving import read_folder, write_folder
+from unbag.randomness import draw_seed, numpy_generator
+
+__all__ = ["BagLogisticClassifier", "filled", "fold_numbers", "scaled_columns"]
+
+Array = NDArray[Any]
+
+
+class BagLogisticClassifier(BagEstimator):
+    r"""Logistic regression from bags, by the likelihood of their counts.
+
+    For scores :math:`f_j = \sigma(w^\top x_j + b)` the count :math:`n_i` of a bag has mean
+    :math:`m_i = \sum_j f_j` and variance :math:`v_i = \sum_j f_j (1 - f_j)`. The weights maximise
+
+    .. math:: -\frac 1 2 \sum_i \left[ \frac{(n_i - m_i)^2}{V_i} + \log V_i \right]
+              - \frac \lambda 2 \lVert w \rVert^2,
+              \qquad V_i = v_i + \tau^2 v_i^2 + k_i^2 s_i
+
+    where :math:`\tau^2` is the variance of an effect of the bag on its logits and :math:`s_i` that
+    of known noise in the proportion. The penalty is chosen by the likelihood of held-out bags.
+
+    Parameters
+    ----------
+    penalties : sequence of float, optional
+        Values of :math:`\lambda` to choose from, for columns scaled to unit variance; columns of
+        two values are scaled to 0 and 1. By default ten from 0.3 to 30,000.
+    bag_effects : bool
+        Whether :math:`\tau^2` is estimated. Natural groups need it; random bags have none.
+    cv : int
+        Folds of whole bags that choose the penalty.
+    random_state : int, RandomState, Generator or None
+        Seed of the folds.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,) or (n_features, n_outputs)
+    intercept_ : float or array of shape (n_outputs,)
+    penalty_ : float
+        The chosen penalty.
+    effect_variance_ : array of shape (n_outputs,)
+        Estimated :math:`\tau^2`.
+    classes_ : array
+        Labels that `predict` gives.
+
+    Notes
+    -----
+    The likelihood is right for any grouping in which labels are independent given the features; the
+    Gaussian law is exact in the limit of large bags, and its gradient for bags of one. Several
+    classes are fitted one by one, and their probabilities scaled to add up to one. Missing values
+    are replaced by the mean of their column.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 3)); labels = X[:, 0] > 0
+    >>> bags = np.repeat(np.arange(100), 20)
+    >>> y = labels.reshape(100, 20).mean(axis=1)[bags]
+    >>> clf = BagLogisticClassifier(random_state=0).fit(X, y, bags=bags)
+    >>> bool((clf.predict(X) == labels).mean() > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        penalties: Sequence[float] | None = None,
+        bag_effects: bool = False,
+        cv: int = 4,
+        random_state: Any = None,
+    ) -> None:
+        self.penalties = penalties
+        self.bag_effects = bag_effects
+        self.cv = cv
+        self.random_state = random_state
+
+    @staticmethod
+    def _input_checks() -> dict[str, Any]:
+        return {"dtype": [np.float64, np.float32], "ensure_min_samples": 2}
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        bags: Any = None,
+        noise_variance: Any = None,
+        task: Task | None = None,
+    ) -> BagLogisticClassifier:
+        """Fit to bags.
+
+        Parameters
+        ----------
+        X : array of shape (n_instances, n_features)
+        y : array of shape (n_instances,) or (n_instances, n_classes)
+            Proportion of the instance's bag; without `bags`, the instance's own label.
+        bags : array of shape (n_instances,), optional
+            Bag of each instance. None means bags of one, which is supervised learning.
+        noise_variance : float, mapping from bag, or array like `y`, optional
+            Known variance of noise in the proportions.
+        task : {"binary", "multiclass", "multilabel"}, optional
+            None reads it off the proportions: several that add up to one are of classes.
+        """
+        return self._solve(self._read(X, y, bags, noise_variance, task))
+
+    def fit_bags(self, data: Bags) -> BagLogisticClassifier:
+        """Fit to a `Bags`."""
+        self._adopt(data.task, data.n_outputs, data.X.shape[1])
+        return self._solve(data)
+
+    def _solve(self, data: Bags) -> BagLogisticClassifier:
+        grid = np.geomspace(0.3, 3e4, 10) if self.penalties is None else np.array(self.penalties)
+        if grid.ndim != 1 or len(grid) == 0 or not (np.isfinite(grid) & (grid >= 0)).all():
+            raise ValueError(
+                f"penalties must be a sequence of non-negative numbers, got {self.penalties!r}."
+            )
+        X = np.asarray(data.X, dtype=float)[data.rows]
+        centre, scale = scaled_columns(X)
+        X = np.column_stack([(filled(X, centre) - centre) / scale, np.ones(len(X))])
+        outputs = BagCounts.of(data)
+        grid = np.sort(grid)[::-1]
+        self.penalty_ = float(self._best(X, outputs, grid)) if len(grid) > 1 else float(grid[0])
+        fits = [_path(X, counts, [self.penalty_], self.bag_effects)[0] for counts in outputs]
+        weights = np.stack([fit.weights for fit in fits], axis=1)
+        coefficients = weights[:-1] / scale[:, None]
+        intercept = weights[-1] - centre @ coefficients
+        self.effect_variance_ = np.array([fit.effect for fit in fits])
+        self.missing_ = centre
+        binary = self.task_ == "binary"
+        self.coef_ = coefficients[:, 0] if binary else coefficients
+        self.intercept_ = float(intercept[0]) if binary else intercept
+        return self
+
+    def _best(self, X: Array, outputs: list[BagCounts], grid: Array) -> float:
+        """Penalty under which held-out bags are likeliest."""
+        sizes = outputs[0].sizes
+        folds = fold_numbers(len(sizes), self.cv, seed=draw_seed(self.random_state))
+        losses, row_folds = np.zeros(len(grid)), np.repeat(folds, sizes)
+        for fold in range(folds.max() + 1 if len(sizes) > 2 else 0):
+            own, kept = row_folds == fold, np.flatnonzero(folds != fold)
+            for counts in outputs:
+                held_out = counts.take(np.flatnonzero(folds == fold))
+                for i, fit in enumerate(_path(X[~own], counts.take(kept), grid, self.bag_effects)):
+                    losses[i] += held_out.minus_log(expit(X[own] @ fit.weights), fit.effect).sum()
+        return float(grid[losses.argmin()])
+
+    def _linear(self, X: Array) -> Array:
+        return filled(np.asarray(X, dtype=float), self.missing_) @ self.coef_ + self.intercept_
+
+    def _scores(self, X: Array) -> Array:
+        scores = expit(self._linear(X))
+        return scores / scores.sum(axis=1, keepdims=True) if self.task_ == "multiclass" else scores
+
+    def _decisions(self, X: Array) -> Array:
+        return self._linear(X)
+
+    def save(self, folder: str | Path) -> Path:
+        """Write `model.safetensors` and `model.json` into a folder."""
+        description = self._description() | {"penalty": self.penalty_}
+        tensors = {
+            "coef": np.asarray(self.coef_, dtype=float),
+            "intercept": np.atleast_1d(np.asarray(self.intercept_, dtype=float)),
+            "effect_variance": self.effect_variance_,
+            "missing": self.missing_,
+        }
+        return write_folder(folder, description, tensors)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> BagLogisticClassifier:
+        """Read a folder written by `save`. Nothing in it is executed."""
+        description, tensors = read_folder(folder, kind=cls.__name__)
+        model = cls._described(description)
+        model.penalty_, model.coef_ = description["penalty"], tensors["coef"]
+        binary = model.task_ == "binary"
+        model.intercept_ = float(tensors["intercept"][0]) if binary else tensors["intercept"]
+        model.effect_variance_, model.missing_ = tensors["effect_variance"], tensors["missing"]
+        return model
+
+
+def _path(X: Array, counts: BagCounts, penalties: Any, effects: bool) -> list[LogitFit]:
+    """Fits for falling penalties, each from the one before."""
+    weights, found = np.zeros(X.shape[1]), []
+    weights[-1] = logit(counts.rate)
+    for penalty in penalties:
+        each = np.r_[np.full(X.shape[1] - 1, penalty), 1e-8]
+        found.append(fit_logits(X, counts, each, start=weights, effects=effects))
+        weights = found[-1].weights
+    return found
+
+
+def scaled_columns(X: Array) -> tuple[Array, Array]:
+    """Centre and scale of each column: 0/1 stays what it is, others get unit variance."""
+    centre, low, high = np.nanmean(X, axis=0), np.nanmin(X, axis=0), np.nanmax(X, axis=0)
+    two = ((X == low) | (X == high) | np.isnan(X)).all(axis=0)
+    scale = np.where(two, high - low, np.nanstd(X, axis=0))
+    return centre, np.where(scale > 1e-12 * np.abs(centre), scale, 1.0)
+
+
+def filled(X: Array, values: Array) -> Array:
+    """The same without gaps."""
+    gaps = np.isnan(X)
+    return np.where(gaps, values, X) if gaps.any() else X
+
+
+def fold_numbers(n_bags: int, n_folds: int, *, seed: int) -> Array:
+    """Fold of each bag, dealt at random; folds differ in size by at most one.
+
+    Examples
+    --------
+    >>> np.bincount(fold_numbers(11, 3, seed=0))
+    array([4, 4, 3])
+    """
+    folds = np.arange(n_bags) % min(n_folds, n_bags)
+    return numpy_generator(seed, "folds").permuted(folds)
