@@ -1,0 +1,316 @@
+"""`BagEMClassifier`: any scikit-learn classifier learns from bags."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logit
+
+from unbag.arguments import check_choice
+from unbag.bags import Bags, Task
+from unbag.errors import BagDataError
+from unbag.estimators.base import BagEstimator
+from unbag.estimators.em_rounds import (
+    Calibration,
+    EMRun,
+    Start,
+    first_minus_log,
+    make_state,
+    run_em,
+)
+from unbag.estimators.saving import ModelFolderError, read_folder, write_folder
+from unbag.estimators.soft_labels import (
+    ClassifierModel,
+    LinearModel,
+    SoftModel,
+    TreeModel,
+    soft_learner,
+)
+from unbag.estimators.tree_stopping import gathered
+from unbag.extras import import_extra
+from unbag.randomness import draw_seed
+
+__all__ = ["BagEMClassifier"]
+
+Array = NDArray[Any]
+
+
+class BagEMClassifier(BagEstimator):
+    r"""Any scikit-learn classifier, fitted to bags by expectation maximisation.
+
+    The E-step gives each instance the probability of its label given the count of its bag,
+
+    .. math:: q_j = P\Big(Y_j = 1 \Big| \sum_l Y_l = k a\Big)
+
+    under scores :math:`p_j` of a fit that did not see the bag. The M-step fits the classifier to
+    :math:`p_j + \rho (q_j - p_j)` as weights of the labels.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier, optional
+        Anything with `predict_proba`, pipelines included. Where `fit` takes no `sample_weight`,
+        labels are drawn from the probabilities. By default boosted trees: LightGBM where it is
+        installed, otherwise `HistGradientBoostingClassifier`.
+    n_rounds : int
+        Rounds of E-step and M-step; 0 fits the start alone.
+    start : {"auto", "rate", "linear", "ridge"}
+        What the first scores are of. "rate": the classifier fitted to the rate of each row's bag.
+        "linear": `BagLogisticClassifier`. "ridge": `BagRidgeClassifier`. "auto" goes on with the
+        one of "rate" and "linear" whose scores make held-out counts likelier.
+    cv : int
+        Folds of whole bags.
+    relaxation : float, optional
+        The number :math:`\rho`; 1 is EM itself, which moves slowly for large bags. None takes 3,
+        and 1 with `bag_effects`.
+    calibrate : bool
+        Whether scores get a slope on the logit under which the counts are likeliest. Scores fitted
+        to rates need it: they are flatter than probabilities by about the size of the bags.
+    bag_effects : bool
+        Whether bags may have effects of their own, as natural groups have.
+    n_runs : int
+        Repetitions with other folds, whose probabilities are averaged.
+    n_jobs : int
+        Threads of LightGBM, where it is the classifier.
+    random_state : int, RandomState, Generator or None
+        Seed of folds, trees and drawn labels.
+
+    Attributes
+    ----------
+    classes_ : array
+        Labels that `predict` gives.
+    runs_ : list of EMRun
+        The fitted classifiers, ``runs_[0].model``, and what became of the likelihood.
+    start_ : str
+        The start that was taken.
+
+    Notes
+    -----
+    Posteriors of scores that have seen the bag confirm themselves; hence the folds. After the first
+    round the scores of a fold have met its bags through the posteriors of others, so an error is
+    to be estimated with `cross_fit_risk`, which runs the whole of it without them.
+
+    With bags of one it is the classifier itself.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 3)); labels = X[:, 0] > 0
+    >>> bags = np.repeat(np.arange(100), 20)
+    >>> y = labels.reshape(100, 20).mean(axis=1)[bags]
+    >>> clf = BagEMClassifier(LogisticRegression(), random_state=0).fit(X, y, bags=bags)
+    >>> bool((clf.predict(X) == labels).mean() > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        n_rounds: int = 6,
+        start: Literal["auto", "rate", "linear", "ridge"] = "auto",
+        cv: int = 3,
+        relaxation: float | None = None,
+        calibrate: bool = True,
+        bag_effects: bool = False,
+        n_runs: int = 1,
+        n_jobs: int = 1,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_rounds = n_rounds
+        self.start = start
+        self.cv = cv
+        self.relaxation = relaxation
+        self.calibrate = calibrate
+        self.bag_effects = bag_effects
+        self.n_runs = n_runs
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @staticmethod
+    def _input_checks() -> dict[str, Any]:
+        checks = {"dtype": [np.float64, np.float32], "ensure_min_samples": 2}
+        return checks | {"ensure_all_finite": "allow-nan"}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        bags: Any = None,
+        noise_variance: Any = None,
+        task: Task | None = None,
+        blocks: Any = None,
+    ) -> BagEMClassifier:
+        """Fit to bags.
+
+        Parameters
+        ----------
+        X : array of shape (n_instances, n_features)
+            Missing values are left to the classifier.
+        y : array of shape (n_instances,) or (n_instances, n_classes)
+            Proportion of the instance's bag; without `bags`, the instance's own label.
+        bags : array of shape (n_instances,), optional
+            Bag of each instance. None means bags of one, which is supervised learning.
+        noise_variance : float, mapping from bag, or array like `y`, optional
+            Known variance of noise in the proportions.
+        task : {"binary", "multiclass", "multilabel"}, optional
+            None reads it off the proportions: several that add up to one are of classes.
+        blocks : array of shape (n_instances,), optional
+            Block of each instance's bag, such as its day: folds keep blocks whole.
+        """
+        data = self._read(X, y, bags, noise_variance, task)
+        return self._run(data, blocks_of_bags(blocks, data))
+
+    def fit_bags(self, data: Bags, *, blocks: Array | None = None) -> BagEMClassifier:
+        """Fit to a `Bags`, whose blocks are given one a bag."""
+        self._adopt(data.task, data.n_outputs, data.X.shape[1])
+        return self._run(data, blocks)
+
+    def _run(self, data: Bags, blocks: Array | None) -> BagEMClassifier:
+        check_choice("start", self.start, ("auto", *get_args(Start)))
+        if self.n_rounds < 0 or self.cv < 2 or self.n_runs < 1:
+            raise ValueError(
+                "n_rounds must be at least 0, cv at least 2 and n_runs at least 1, got "
+                f"{self.n_rounds}, {self.cv} and {self.n_runs}."
+            )
+        data = gathered(data)
+        learner = soft_learner(self.estimator, data.X, data.task, n_jobs=self.n_jobs)
+        seed = draw_seed(self.random_state)
+        if (data.sizes == 1).all() and data.noise_variance is None:
+            self.start_, self.runs_ = "labels", [_supervised(data, learner, seed)]
+            return self
+        self.runs_ = []
+        for run in range(self.n_runs):
+            state = make_state(
+                data,
+                learner,
+                cv=self.cv,
+                relaxation=self.relaxation or (1.0 if self.bag_effects else 3.0),
+                calibrate=self.calibrate,
+                bag_effects=self.bag_effects,
+                seed=seed + run,
+                blocks=blocks,
+            )
+            if not run:
+                self.start_ = _choose_start(state) if self.start == "auto" else self.start
+            self.runs_.append(run_em(state, self.start_, n_rounds=self.n_rounds))  # type: ignore[arg-type]
+        return self
+
+    def _outputs(self, X: Array) -> Array:
+        found = [run.calibration(run.model.scores(X), self.task_) for run in self.runs_]
+        return np.mean(found, axis=0)
+
+    def _scores(self, X: Array) -> Array:
+        scores = self._outputs(X)
+        return scores[:, 0] if self.task_ == "binary" else scores
+
+    def _decisions(self, X: Array) -> Array:
+        scores = np.clip(self._scores(X), 1e-15, 1 - 1e-15)
+        return np.log(scores) if self.task_ == "multiclass" else logit(scores)
+
+    def save(self, folder: str | Path) -> Path:
+        """Write `model.safetensors` and `model.json` into a folder.
+
+        Trees of LightGBM and logistic regressions can be saved; others have no form of their own
+        that could be read without executing it.
+        """
+        description = self._description()
+        description["parameters"].pop("estimator", None)
+        tensors: dict[str, Array] = {}
+        for i, run in enumerate(self.runs_):
+            tensors[f"slopes_{i}"] = np.array([run.calibration.slopes, run.calibration.shifts])
+            tensors |= {f"{name}_{i}": part for name, part in _tensors_of(run.model).items()}
+        description |= {"start": self.start_, "n_runs_saved": len(self.runs_)}
+        return write_folder(folder, description, tensors)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> BagEMClassifier:
+        """Read a folder written by `save`; such a model predicts, and its `estimator` is None."""
+        description, tensors = read_folder(folder, kind=cls.__name__)
+        model = cls._described(description)
+        model.start_, model.runs_ = description["start"], []
+        for i in range(description["n_runs_saved"]):
+            slopes, shifts = tensors[f"slopes_{i}"]
+            own = {k.removesuffix(f"_{i}"): v for k, v in tensors.items() if k.endswith(f"_{i}")}
+            calibration = Calibration(tuple(slopes.tolist()), tuple(shifts.tolist()))
+            fitted = _model_of(own, model.task_, folder)
+            model.runs_.append(EMRun(fitted, calibration, np.empty((0, 1)), np.empty(0)))
+        return model
+
+
+def _supervised(data: Bags, learner: Any, seed: int) -> EMRun:
+    targets = data.proportions.reshape(data.n_bags, -1).astype(float)
+    model = learner.fit(np.arange(len(targets)), targets, seed=seed)
+    n_outputs = targets.shape[1]
+    none = Calibration((1.0,) * n_outputs, (0.0,) * n_outputs)
+    return EMRun(model, none, targets, np.empty(0))
+
+
+def _choose_start(state: Any) -> Start:
+    """The start whose scores make held-out counts likelier, before any round has mixed the folds."""
+    tried: dict[Start, float] = {
+        start: first_minus_log(state, start) for start in ("rate", "linear")
+    }
+    return min(tried, key=tried.__getitem__)
+
+
+def blocks_of_bags(blocks: Any, data: Bags) -> Array | None:
+    """Block of each bag, given that of each instance.
+
+    Examples
+    --------
+    >>> data = Bags.from_arrays(np.eye(4), bags=[0, 0, 1, 1], y=[0.5, 0.5, 1, 1])
+    >>> blocks_of_bags(["may", "may", "june", "june"], data)
+    array(['may', 'june'], dtype='<U4')
+    """
+    if blocks is None:
+        return None
+    values = np.asarray(blocks)
+    if values.shape != (len(data.X),):
+        raise BagDataError(
+            f"blocks must have one value per instance, shape ({len(data.X)},), got {values.shape}."
+        )
+    found = values[data.rows[data.starts]]
+    if (values[data.rows] != np.repeat(found, data.sizes)).any():
+        raise BagDataError("blocks must be the same for all instances of a bag.")
+    return found
+
+
+def _tensors_of(model: SoftModel) -> dict[str, Array]:
+    if isinstance(model, TreeModel):
+        texts = [booster.model_to_string().encode() for booster in model.boosters]
+        return {f"booster{j}": np.frombuffer(text, np.uint8) for j, text in enumerate(texts)}
+    if isinstance(model, LinearModel):
+        return {"weights": model.weights, "intercept": model.intercept}
+    fitted = model.fitted if isinstance(model, ClassifierModel) else []
+    if not all(type(one).__name__ == "LogisticRegression" for one in fitted) or not fitted:
+        kind = type(fitted[0]).__name__ if fitted else type(model).__name__
+        raise ModelFolderError(
+            f"A {kind} has no form that could be saved and read back without executing it. "
+            "BagEMClassifier saves trees of LightGBM (estimator=None) and LogisticRegression; "
+            "keep others with joblib, where you trust the file."
+        )
+    weights = np.concatenate([one.coef_ for one in fitted]).T
+    return {"weights": weights, "intercept": np.concatenate([one.intercept_ for one in fitted])}
+
+
+def _model_of(tensors: dict[str, Array], task: Task, folder: str | Path) -> SoftModel:
+    if "weights" in tensors:
+        return LinearModel(tensors["weights"], tensors["intercept"], task)
+    lightgbm = import_extra("lightgbm", extra="gbm", purpose="Reading boosted trees")
+    names = sorted((n for n in tensors if n.startswith("booster")), key=lambda n: int(n[7:]))
+    try:
+        boosters = [lightgbm.Booster(model_str=tensors[n].tobytes().decode()) for n in names]
+    except (lightgbm.basic.LightGBMError, UnicodeDecodeError) as error:
+        raise ModelFolderError(f"{folder} holds trees that cannot be read: {error}.") from error
+    return TreeModel(boosters, task)

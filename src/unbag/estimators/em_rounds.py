@@ -1,0 +1,223 @@
+"""EM over bags: posteriors of labels by scores of other folds, models fitted to the posteriors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from unbag.bags import Bags
+from unbag.estimators.count_regression import SUREST, BagCounts, fold_slope, shift_to_rate
+from unbag.estimators.logistic import BagLogisticClassifier, filled, fold_numbers, scaled_columns
+from unbag.estimators.ridge import BagRidgeClassifier
+from unbag.estimators.soft_labels import SoftLearner, SoftModel
+from unbag.posterior import bag_posterior
+
+__all__ = ["Calibration", "EMRun", "Start", "first_minus_log", "make_state", "run_em"]
+
+Array = NDArray[Any]
+Start = Literal["rate", "linear", "ridge"]
+# Prior deviation of the slope of scores that were fitted to posteriors; slopes are kept within a
+# factor of two of one. Scores fitted to the rates of bags are flatter by about the bag's size.
+SLOPE_SPREAD, SLOPE_RANGE = 0.5, (0.5, 2.0)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Map of scores: each output's logit times a slope, plus a shift."""
+
+    slopes: tuple[float, ...]
+    shifts: tuple[float, ...]
+
+    def __call__(self, scores: Array, task: str) -> Array:
+        """Calibrated scores of shape (n_instances, n_outputs)."""
+        logits = logit(np.clip(scores, SUREST, 1 - SUREST))
+        found = expit(logits * np.array(self.slopes) + np.array(self.shifts))
+        return found / found.sum(axis=1, keepdims=True) if task == "multiclass" else found
+
+
+@dataclass(frozen=True, eq=False)
+class EMRun:
+    """What EM ended with.
+
+    Attributes
+    ----------
+    model : SoftModel
+        Fitted to the posteriors of all bags.
+    calibration : Calibration
+    scores : array of shape (n_instances, n_outputs)
+        Out-of-fold scores of the last round, calibrated, bag by bag.
+    likelihood : array of shape (n_rounds + 1,)
+        Minus the log likelihood of a count under the out-of-fold scores of each round, on average.
+    """
+
+    model: SoftModel
+    calibration: Calibration
+    scores: Array
+    likelihood: Array
+
+
+@dataclass(frozen=True, eq=False)
+class EMState:
+    """Everything that rounds read: bags in order, folds of bags, options."""
+
+    bags: Bags
+    learner: SoftLearner
+    folds: Array
+    relaxation: float
+    calibrate: bool
+    bag_effects: bool
+    seed: int
+
+    @property
+    def row_folds(self) -> Array:
+        """Fold of each instance."""
+        return np.repeat(self.folds, self.bags.sizes)
+
+    @property
+    def outputs(self) -> list[BagCounts]:
+        """Counts of each output."""
+        return BagCounts.of(self.bags)
+
+    def out_of_fold(self, targets: Array) -> Array:
+        """Scores of each row by a model that was fitted to the targets of the other folds."""
+        found, row_folds = np.empty_like(targets), self.row_folds
+        for fold in range(self.folds.max() + 1):
+            rows, own = np.flatnonzero(row_folds != fold), row_folds == fold
+            model = self.learner.fit(rows, targets[rows], seed=self.seed)
+            found[own] = model.scores(self.bags.X[own])
+        return found
+
+    def rates(self) -> Array:
+        """The proportion of its bag for each instance."""
+        values = self.bags.proportions.reshape(self.bags.n_bags, -1)
+        return np.repeat(np.clip(values, 0, 1), self.bags.sizes, axis=0)
+
+    def minus_log(self, scores: Array) -> float:
+        """Average over bags of minus the log likelihood of their counts."""
+        each = [
+            counts.minus_log(column, counts.effect(column) if self.bag_effects else 0.0).mean()
+            for counts, column in zip(self.outputs, scores.T, strict=True)
+        ]
+        return float(np.sum(each))
+
+
+def run_em(state: EMState, start: Start, *, n_rounds: int) -> EMRun:
+    """Start, and go through rounds of posterior and fit."""
+    from_rates = start == "rate"
+    scores, targets = start_scores(state, start)
+    scores, calibration, trusted = calibrated(state, scores, widest=from_rates)
+    likelihood = [state.minus_log(scores)]
+    for _ in range(n_rounds):
+        targets = relaxed_posterior(state, scores, trusted)
+        scores, calibration, trusted = calibrated(state, state.out_of_fold(targets))
+        likelihood.append(state.minus_log(scores))
+    if targets is None or n_rounds:
+        targets = relaxed_posterior(state, scores, trusted)
+    model = state.learner.fit(np.arange(len(targets)), targets, seed=state.seed)
+    own = model.scores(state.bags.X)
+    calibration = replace(calibration, shifts=_shifts(state, own, calibration.slopes))
+    return EMRun(model, calibration, scores, np.array(likelihood))
+
+
+def first_minus_log(state: EMState, start: Start) -> float:
+    """Minus the log likelihood of counts under the calibrated scores of a start."""
+    scores, _ = start_scores(state, start)
+    return state.minus_log(calibrated(state, scores, widest=start == "rate")[0])
+
+
+def start_scores(state: EMState, start: Start) -> tuple[Array, Array | None]:
+    """Out-of-fold scores to begin with, and the targets they were fitted to, if any."""
+    if start == "rate":
+        rates = state.rates()
+        return state.out_of_fold(rates), rates
+    centre, scale = scaled_columns(state.bags.X)
+    X = (filled(state.bags.X, centre) - centre) / scale
+    data, found = replace(state.bags, X=X), np.empty((len(X), state.bags.n_outputs))
+    penalties = None
+    if start == "linear":
+        whole = BagLogisticClassifier(bag_effects=state.bag_effects, random_state=state.seed)
+        penalties = [whole.fit_bags(data).penalty_]
+    for fold in range(state.folds.max() + 1):
+        own, kept = state.row_folds == fold, data.take(np.flatnonzero(state.folds != fold))
+        model: Any = BagRidgeClassifier()
+        if start == "linear":
+            model = BagLogisticClassifier(penalties=penalties, bag_effects=state.bag_effects)
+        found[own] = model.fit_bags(kept)._scores(X[own]).reshape(own.sum(), -1)
+    # Scores of the ridge are clipped ones: none of them is certain.
+    return (np.clip(found, 0.02, 0.98) if start == "ridge" else found), None
+
+
+def relaxed_posterior(state: EMState, scores: Array, trusted: Array) -> Array:
+    r"""Targets of the next fit: :math:`p + \rho (q - p)`, kept within 0 and 1.
+
+    EM moves by a share of about :math:`1 / k` of the way in each round, for bags of size
+    :math:`k`; a :math:`\rho` above one goes further. Outputs whose slope is below one are not
+    trusted with it: there posteriors say more about bags than about instances.
+    """
+    flat = scores[:, 0] if state.bags.task == "binary" else scores
+    posterior = bag_posterior(flat, state.bags).reshape(scores.shape)
+    relaxation = np.where(trusted, state.relaxation, 1.0)
+    targets = np.clip(scores + relaxation * (posterior - scores), 0, 1)
+    if state.bags.task != "multiclass":
+        return targets
+    return np.asarray(targets / targets.sum(axis=1, keepdims=True))
+
+
+def calibrated(
+    state: EMState, scores: Array, *, widest: bool = False
+) -> tuple[Array, Calibration, Array]:
+    """Out-of-fold scores with slopes that make the counts likeliest, and which slopes reach one."""
+    n_outputs = scores.shape[1]
+    slopes, trusted = np.ones(n_outputs), np.ones(n_outputs, dtype=bool)
+    if not state.calibrate:
+        return scores, Calibration(tuple(slopes), (0.0,) * n_outputs), trusted
+    low, high = (1.0, 10.0 * state.bags.sizes.max()) if widest else SLOPE_RANGE
+    spread = 1e3 if widest else SLOPE_SPREAD
+    logits = np.empty_like(scores)
+    for i, counts in enumerate(state.outputs):
+        slope, logits[:, i] = fold_slope(
+            scores[:, i], counts, state.folds, spread=spread, effects=state.bag_effects
+        )
+        trusted[i] = slope > 0.9
+        slopes[i] = np.clip(slope, low, high) if trusted[i] else 1.0
+    shifts = [
+        shift_to_rate(column * slope, counts.rate)
+        for column, slope, counts in zip(logits.T, slopes, state.outputs, strict=True)
+    ]
+    found = expit(logits * slopes + np.array(shifts))
+    if state.bags.task == "multiclass":
+        found /= found.sum(axis=1, keepdims=True)
+    return found, Calibration(tuple(slopes.tolist()), tuple(shifts)), trusted
+
+
+def _shifts(state: EMState, scores: Array, slopes: tuple[float, ...]) -> tuple[float, ...]:
+    """Shifts for which the mean scores of all instances are the known rates."""
+    if not state.calibrate:
+        return (0.0,) * len(slopes)
+    logits = logit(np.clip(scores, SUREST, 1 - SUREST)) * np.array(slopes)
+    pairs = zip(logits.T, state.outputs, strict=True)
+    return tuple(shift_to_rate(column, counts.rate) for column, counts in pairs)
+
+
+def make_state(
+    bags: Bags,
+    learner: SoftLearner,
+    *,
+    cv: int,
+    relaxation: float,
+    calibrate: bool,
+    bag_effects: bool,
+    seed: int,
+    blocks: Array | None = None,
+) -> EMState:
+    """Deal bags, or blocks of bags, to folds."""
+    if blocks is None:
+        folds = fold_numbers(bags.n_bags, cv, seed=seed)
+    else:
+        _, codes = np.unique(blocks, return_inverse=True)
+        folds = fold_numbers(codes.max() + 1, cv, seed=seed)[codes]
+    return EMState(bags, learner, folds, relaxation, calibrate, bag_effects, seed)

@@ -1,0 +1,199 @@
+"""Fit any classifier to label probabilities: by weights, by resampling, or by soft labels."""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import Any, Protocol
+
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from unbag.bags import Task
+from unbag.extras import has_module, import_extra
+from unbag.randomness import numpy_generator
+
+__all__ = [
+    "ClassifierLearner",
+    "LinearModel",
+    "SoftLearner",
+    "SoftModel",
+    "TreeLearner",
+    "TreeModel",
+    "soft_learner",
+]
+
+Array = NDArray[Any]
+# Rows of less weight than this cost time and change nothing.
+NEGLIGIBLE = 1e-4
+# Labels drawn for each row where weights are not taken, spread evenly over its probabilities.
+N_DRAWS = 3
+
+
+class SoftModel(Protocol):
+    """A fitted model: probabilities of shape (n_instances, n_outputs)."""
+
+    def scores(self, X: Array) -> Array:
+        """Probability of the positive label, of each class, or of each label."""
+
+
+class SoftLearner(Protocol):
+    """Fits models to label probabilities of some rows."""
+
+    def fit(self, rows: Array, targets: Array, *, seed: int) -> SoftModel:
+        """Fit to rows of the table, given the targets of those rows."""
+
+
+def soft_learner(estimator: Any, X: Array, task: Task, *, n_jobs: int) -> SoftLearner:
+    """The learner of a classifier; None takes trees of LightGBM, or of scikit-learn."""
+    if estimator is None and has_module("lightgbm"):
+        return TreeLearner(X, task, n_jobs=n_jobs)
+    if estimator is None:
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        smallest = int(np.clip(len(X) // 40, 2, 50))
+        estimator = HistGradientBoostingClassifier(
+            learning_rate=0.07, max_leaf_nodes=15, min_samples_leaf=smallest, early_stopping=False
+        )
+    return ClassifierLearner(estimator, X, task)
+
+
+class TreeLearner:
+    """LightGBM on soft labels: the cross entropy needs no duplicated rows, and bins are shared."""
+
+    def __init__(
+        self, X: Array, task: Task, *, n_jobs: int = 1, n_trees: int = 100, num_leaves: int = 15
+    ) -> None:
+        self.lightgbm = import_extra("lightgbm", extra="gbm", purpose="TreeLearner")
+        self.task, self.n_trees = task, n_trees
+        self.parameters = {
+            "objective": "cross_entropy",
+            "num_leaves": num_leaves,
+            "learning_rate": 0.07,
+            "min_data_in_leaf": int(np.clip(len(X) // 40, 2, 50)),
+            "lambda_l2": 1.0,
+            "num_threads": n_jobs,
+            "feature_pre_filter": False,
+            "deterministic": True,
+            "force_col_wise": True,
+            "verbose": -1,
+        }
+        # Two samples of bins are none: tables of few rows have bins of few.
+        self.parameters["min_data_in_bin"] = 3 if len(X) > 200 else 1
+        data = self.lightgbm.Dataset(
+            X, np.zeros(len(X)), params=self.parameters, free_raw_data=True
+        )
+        self.data = data.construct()
+        self.n_rows = len(X)
+
+    def fit(self, rows: Array, targets: Array, *, seed: int) -> TreeModel:
+        """Grow one booster an output."""
+        whole = len(rows) == self.n_rows
+        data = self.data if whole else self.data.subset(np.sort(rows)).construct()
+        targets = targets if whole else targets[np.argsort(rows)]
+        boosters = []
+        for column in targets.T:
+            data.set_label(np.clip(column, 0, 1))
+            parameters = self.parameters | {"seed": seed % 2**31}
+            boosters.append(self.lightgbm.train(parameters, data, self.n_trees))
+        return TreeModel(boosters, self.task, int(self.parameters["num_threads"]))
+
+
+class TreeModel:
+    """Boosters, one an output."""
+
+    def __init__(self, boosters: list[Any], task: Task, n_jobs: int = 1) -> None:
+        self.boosters, self.task, self.n_jobs = boosters, task, n_jobs
+
+    def scores(self, X: Array) -> Array:
+        """Probabilities; those of classes are scaled to add up to one."""
+        columns = [booster.predict(X, num_threads=self.n_jobs) for booster in self.boosters]
+        return _normalised(np.column_stack(columns), self.task)
+
+
+class ClassifierLearner:
+    """A scikit-learn classifier on weighted or drawn labels."""
+
+    def __init__(self, estimator: Any, X: Array, task: Task) -> None:
+        self.estimator, self.X, self.task = estimator, X, task
+
+    def fit(self, rows: Array, targets: Array, *, seed: int) -> ClassifierModel:
+        """Fit one classifier, or one a label."""
+        if self.task == "multiclass":
+            return ClassifierModel([self._fit_one(rows, targets, seed)], targets.shape[1], True)
+        pairs = [np.column_stack([1 - column, column]) for column in targets.T]
+        fitted = [self._fit_one(rows, pair, seed) for pair in pairs]
+        return ClassifierModel(fitted, len(pairs), False)
+
+    def _fit_one(self, rows: Array, targets: Array, seed: int) -> Any:
+        estimator, weight_name = clone(self.estimator), weight_argument(self.estimator)
+        if weight_name is None:
+            draws = numpy_generator(seed, "draws").uniform(size=len(rows))[:, None]
+            levels = (np.arange(N_DRAWS) + draws) / N_DRAWS
+            labels = (targets.cumsum(axis=1)[:, None] < levels[:, :, None]).sum(axis=2)
+            labels = np.minimum(labels, targets.shape[1] - 1)
+            return estimator.fit(self.X[np.repeat(rows, N_DRAWS)], labels.ravel())
+        where, labels = np.nonzero(targets > NEGLIGIBLE)
+        weights = {weight_name: targets[where, labels]}
+        with sklearn.config_context(enable_metadata_routing=False):
+            return estimator.fit(self.X[rows[where]], labels, **weights)
+
+
+class ClassifierModel:
+    """Fitted classifiers: one for all classes, or one a label."""
+
+    def __init__(self, fitted: list[Any], n_outputs: int, multiclass: bool) -> None:
+        self.fitted, self.n_outputs, self.multiclass = fitted, n_outputs, multiclass
+
+    def scores(self, X: Array) -> Array:
+        """Probabilities; a class that had no weight has none."""
+        if not self.multiclass:
+            return np.column_stack([_by_class(one, X, 2)[:, 1] for one in self.fitted])
+        return _by_class(self.fitted[0], X, self.n_outputs)
+
+
+class LinearModel:
+    """Logits linear in the features: what is saved of a logistic regression."""
+
+    def __init__(self, weights: Array, intercept: Array, task: Task) -> None:
+        self.weights, self.intercept, self.task = weights, intercept, task
+
+    def scores(self, X: Array) -> Array:
+        """Probabilities."""
+        logits = X @ self.weights + self.intercept
+        return softmax(logits, axis=1) if self.task == "multiclass" else expit(logits)
+
+
+def weight_argument(estimator: Any) -> str | None:
+    """Name under which `fit` takes weights, also through the last step of a pipeline.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> weight_argument(make_pipeline(LogisticRegression()))
+    'logisticregression__sample_weight'
+    >>> weight_argument(KNeighborsClassifier()) is None
+    True
+    """
+    if isinstance(estimator, Pipeline):
+        name, last = estimator.steps[-1]
+        inner = weight_argument(last)
+        return None if inner is None else f"{name}__{inner}"
+    return "sample_weight" if "sample_weight" in signature(estimator.fit).parameters else None
+
+
+def _by_class(fitted: Any, X: Array, n_classes: int) -> Array:
+    found = np.zeros((len(X), n_classes))
+    found[:, np.asarray(fitted.classes_, dtype=int)] = fitted.predict_proba(X)
+    return found
+
+
+def _normalised(scores: Array, task: Task) -> Array:
+    if task != "multiclass":
+        return scores
+    return scores / np.maximum(scores.sum(axis=1, keepdims=True), 1e-300)
