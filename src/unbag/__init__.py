@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from unbag import planning, rules
     from unbag.bags import BagBatch, BagKFold, Bags, BagTarget, make_bags, split_bags
-    from unbag.estimators import BagBoostingClassifier, BagClassifier, BagRidgeClassifier
+    from unbag.estimators import (
+        BagBoostingClassifier,
+        BagClassifier,
+        BagEMClassifier,
+        BagLogisticClassifier,
+        BagRidgeClassifier,
+        BagStackingClassifier,
+    )
     from unbag.evaluation import (
         bag_scorer,
         check_bags,
@@ -27,6 +34,7 @@ if TYPE_CHECKING:
     )
     from unbag.frames import TableEncoder
     from unbag.planning import plan_bags
+    from unbag.posterior import bag_posterior
     from unbag.tables import FitOptions, Roles, TableModel, learn_table
 
 __version__ = "0.1.0"
@@ -34,14 +42,18 @@ __all__ = [
     "BagBatch",
     "BagBoostingClassifier",
     "BagClassifier",
+    "BagEMClassifier",
     "BagKFold",
+    "BagLogisticClassifier",
     "BagRidgeClassifier",
+    "BagStackingClassifier",
     "BagTarget",
     "Bags",
     "FitOptions",
     "Roles",
     "TableEncoder",
     "TableModel",
+    "bag_posterior",
     "bag_scorer",
     "check_bags",
     "check_flip",
@@ -63,7 +75,14 @@ __all__ = [
 _HOMES = {
     "unbag": ("planning", "rules"),
     "unbag.bags": ("BagBatch", "BagKFold", "BagTarget", "Bags", "make_bags", "split_bags"),
-    "unbag.estimators": ("BagBoostingClassifier", "BagClassifier", "BagRidgeClassifier"),
+    "unbag.estimators": (
+        "BagBoostingClassifier",
+        "BagClassifier",
+        "BagEMClassifier",
+        "BagLogisticClassifier",
+        "BagRidgeClassifier",
+        "BagStackingClassifier",
+    ),
     "unbag.evaluation": (
         "bag_scorer",
         "check_bags",
@@ -80,6 +99,7 @@ _HOMES = {
     "unbag.frames": ("TableEncoder",),
     "unbag.tables": ("FitOptions", "Roles", "TableModel", "learn_table"),
     "unbag.planning": ("plan_bags",),
+    "unbag.posterior": ("bag_posterior",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

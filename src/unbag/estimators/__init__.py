@@ -2,7 +2,18 @@
 
 from unbag.estimators.boosting import BagBoostingClassifier
 from unbag.estimators.classifier import BagClassifier
+from unbag.estimators.em import BagEMClassifier
+from unbag.estimators.logistic import BagLogisticClassifier
 from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.estimators.saving import ModelFolderError
+from unbag.estimators.stacking import BagStackingClassifier
 
-__all__ = ["BagBoostingClassifier", "BagClassifier", "BagRidgeClassifier", "ModelFolderError"]
+__all__ = [
+    "BagBoostingClassifier",
+    "BagClassifier",
+    "BagEMClassifier",
+    "BagLogisticClassifier",
+    "BagRidgeClassifier",
+    "BagStackingClassifier",
+    "ModelFolderError",
+]

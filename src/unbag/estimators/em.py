@@ -257,7 +257,7 @@ def _supervised(data: Bags, learner: Any, seed: int) -> EMRun:
 
 
 def _choose_start(state: Any) -> Start:
-    """The start whose scores make held-out counts likelier, before any round has mixed the folds."""
+    """The start whose scores make held-out counts likelier; rounds would mix the folds."""
     tried: dict[Start, float] = {
         start: first_minus_log(state, start) for start in ("rate", "linear")
     }

@@ -16,7 +16,15 @@ from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.estimators.soft_labels import SoftLearner, SoftModel
 from unbag.posterior import bag_posterior
 
-__all__ = ["Calibration", "EMRun", "Start", "first_minus_log", "make_state", "run_em"]
+__all__ = [
+    "Calibration",
+    "EMRun",
+    "Start",
+    "block_folds",
+    "first_minus_log",
+    "make_state",
+    "run_em",
+]
 
 Array = NDArray[Any]
 Start = Literal["rate", "linear", "ridge"]
@@ -214,10 +222,14 @@ def make_state(
     seed: int,
     blocks: Array | None = None,
 ) -> EMState:
+    """State of a run whose folds keep bags, or blocks of bags, whole."""
+    folds = block_folds(bags.n_bags, cv, seed=seed, blocks=blocks)
+    return EMState(bags, learner, folds, relaxation, calibrate, bag_effects, seed)
+
+
+def block_folds(n_bags: int, cv: int, *, seed: int, blocks: Array | None) -> Array:
     """Deal bags, or blocks of bags, to folds."""
     if blocks is None:
-        folds = fold_numbers(bags.n_bags, cv, seed=seed)
-    else:
-        _, codes = np.unique(blocks, return_inverse=True)
-        folds = fold_numbers(codes.max() + 1, cv, seed=seed)[codes]
-    return EMState(bags, learner, folds, relaxation, calibrate, bag_effects, seed)
+        return fold_numbers(n_bags, cv, seed=seed)
+    _, codes = np.unique(blocks, return_inverse=True)
+    return fold_numbers(codes.max() + 1, cv, seed=seed)[codes]

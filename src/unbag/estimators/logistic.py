@@ -90,7 +90,13 @@ class BagLogisticClassifier(BagEstimator):
 
     @staticmethod
     def _input_checks() -> dict[str, Any]:
-        return {"dtype": [np.float64, np.float32], "ensure_min_samples": 2}
+        checks = {"dtype": [np.float64, np.float32], "ensure_min_samples": 2}
+        return checks | {"ensure_all_finite": "allow-nan"}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def fit(
         self,
@@ -205,7 +211,7 @@ def _path(X: Array, counts: BagCounts, penalties: Any, effects: bool) -> list[Lo
 def scaled_columns(X: Array) -> tuple[Array, Array]:
     """Centre and scale of each column: 0/1 stays what it is, others get unit variance."""
     centre, low, high = np.nanmean(X, axis=0), np.nanmin(X, axis=0), np.nanmax(X, axis=0)
-    two = ((X == low) | (X == high) | np.isnan(X)).all(axis=0)
+    two = ((low == X) | (high == X) | np.isnan(X)).all(axis=0)
     scale = np.where(two, high - low, np.nanstd(X, axis=0))
     return centre, np.where(scale > 1e-12 * np.abs(centre), scale, 1.0)
 

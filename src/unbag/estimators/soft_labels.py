@@ -69,7 +69,7 @@ class TreeLearner:
     ) -> None:
         self.lightgbm = import_extra("lightgbm", extra="gbm", purpose="TreeLearner")
         self.task, self.n_trees = task, n_trees
-        self.parameters = {
+        self.parameters: dict[str, Any] = {
             "objective": "cross_entropy",
             "num_leaves": num_leaves,
             "learning_rate": 0.07,
@@ -99,7 +99,7 @@ class TreeLearner:
             data.set_label(np.clip(column, 0, 1))
             parameters = self.parameters | {"seed": seed % 2**31}
             boosters.append(self.lightgbm.train(parameters, data, self.n_trees))
-        return TreeModel(boosters, self.task, int(self.parameters["num_threads"]))
+        return TreeModel(boosters, self.task, self.parameters["num_threads"])
 
 
 class TreeModel:

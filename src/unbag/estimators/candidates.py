@@ -1,0 +1,78 @@
+"""The learners that a stack tries by default."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from unbag.bags import Bags
+from unbag.estimators.em import BagEMClassifier
+from unbag.estimators.logistic import BagLogisticClassifier
+from unbag.estimators.ridge import BagRidgeClassifier
+
+__all__ = ["Candidates", "check_candidates", "default_candidates"]
+
+Candidates = dict[str, Any]
+# A penalty that leaves nothing but the intercept.
+ONLY_PRIOR = 1e12
+# With fewer bags the rates of bags say too little for a start.
+MIN_BAGS_FOR_RATES = 100
+
+
+def default_candidates(
+    data: Bags, *, natural: bool, quick: bool, seed: int
+) -> list[tuple[str, Any]]:
+    """Prior, naive models, linear ones and trees, as far as the bags can serve them.
+
+    Parameters
+    ----------
+    data : Bags
+    natural : bool
+        Whether bags are natural groups: then they may have effects of their own.
+    quick : bool
+    seed : int
+    """
+    common: dict[str, Any] = {"bag_effects": natural, "random_state": seed}
+    rounds = 2 if quick or natural else 5
+    few = data.n_bags < MIN_BAGS_FOR_RATES
+    found: list[tuple[str, Any]] = [
+        ("prior", BagRidgeClassifier(penalties=[ONLY_PRIOR])),
+        ("ridge", BagRidgeClassifier()),
+        ("logistic", BagLogisticClassifier(**common)),
+    ]
+    starts: tuple[str, ...] = ("ridge", "linear") if few else ("rate", "linear")
+    if quick:
+        starts = ("linear",) if few or natural else ("rate",)
+    else:
+        naive = make_pipeline(
+            SimpleImputer(keep_empty_features=True),
+            StandardScaler(),
+            LogisticRegression(max_iter=300),
+        )
+        found.append(("rate_logistic", BagEMClassifier(naive, n_rounds=0, start="rate", **common)))
+    for start in starts:
+        em = BagEMClassifier(start=start, n_rounds=rounds, **common)  # type: ignore[arg-type]
+        found.append((f"em_{start}", em))
+    return found
+
+
+def check_candidates(given: Sequence[tuple[str, Any]]) -> Candidates:
+    """Names and estimators, or an error that says what is wrong with them."""
+    pairs = [tuple(pair) for pair in given] if not isinstance(given, dict) else list(given.items())
+    if not pairs or any(len(pair) != 2 or not isinstance(pair[0], str) for pair in pairs):
+        raise ValueError(
+            f"candidates must be pairs of a name and an estimator, got {given!r}. "
+            "Write [('ridge', BagRidgeClassifier()), ...]."
+        )
+    named = dict(pairs)
+    if len(named) < len(pairs):
+        raise ValueError(f"candidates must have names of their own, got {[n for n, _ in pairs]}.")
+    unfit = [name for name, estimator in named.items() if not hasattr(estimator, "predict_proba")]
+    if unfit:
+        raise ValueError(f"candidates must have predict_proba, which {unfit[0]!r} lacks.")
+    return named

@@ -1,0 +1,190 @@
+"""Convex weights of models, from cross-fitted scores of bags alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize, nnls
+
+from unbag.bags import Bags
+from unbag.estimators.count_regression import EFFECTS, ROUNDING
+from unbag.evaluation.residual_laws import noise_of
+from unbag.randomness import numpy_generator
+
+__all__ = ["CrossFit", "bagged_weights", "likelihood_weights", "risk_matrix", "risk_weights"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class CrossFit:
+    """What weights are made of: sums over bags of scores that did not see them.
+
+    Attributes
+    ----------
+    counts : array of shape (n_bags, n_outputs)
+    sizes, folds : array of shape (n_bags,)
+    sums : array of shape (n_bags, n_models, n_outputs)
+        Sums of scores.
+    products : array of shape (n_bags, n_models, n_models, n_outputs)
+        Sums of products of two models' scores.
+    noise : array of shape (n_bags,)
+        Variance of the noise in the proportions.
+    """
+
+    counts: Array
+    sizes: Array
+    folds: Array
+    sums: Array
+    products: Array
+    noise: Array
+
+    @classmethod
+    def of(cls, scores: Array, bags: Bags, folds: Array) -> CrossFit:
+        """From scores of shape (n_models, n_instances, n_outputs), bag by bag."""
+        by_row = scores.transpose(1, 0, 2)
+        counts = bags.sizes[:, None] * bags.proportions.reshape(bags.n_bags, -1)
+        sums = np.add.reduceat(by_row, bags.starts)
+        rows = [np.add.reduceat(by_row * by_row[:, [m]], bags.starts) for m in range(len(scores))]
+        products = np.stack(rows, axis=1)
+        return cls(counts, bags.sizes, folds, sums, products, noise_of(bags))
+
+    def take(self, positions: Array) -> CrossFit:
+        """Some of the bags."""
+        return CrossFit(*(part[positions] for part in vars(self).values()))
+
+    @property
+    def n_models(self) -> int:
+        """Number of models."""
+        return int(self.sums.shape[1])
+
+
+def risk_matrix(data: CrossFit) -> Array:
+    r"""Matrix :math:`Q` for which :math:`w^\top Q w` is the pairwise risk of the mixture.
+
+    With :math:`r_{im}` the residual of model :math:`m` in bag :math:`i`, a fold of :math:`n` bags
+    has
+
+    .. math:: Q_{ml} = \bar r_m \bar r_l + \frac{1 - 1/N}{n - 1} \sum_i k_i (r_{im} - \bar r_m)
+              (r_{il} - \bar r_l),
+
+    and :math:`Q` is the average over folds, by bags. Noise adds the same to all entries, which
+    changes no choice of weights that add up to one.
+
+    Notes
+    -----
+    For weights that do not depend on the bags, unbiased for the square risk of the mixture up to
+    that constant, if bags are random draws.
+    """
+    residuals = (data.sums - data.counts[:, None]) / data.sizes[:, None, None]
+    found = np.zeros((data.n_models, data.n_models))
+    for fold in np.unique(data.folds):
+        own = data.folds == fold
+        found += own.mean() * _risk_matrix(residuals[own], data.sizes[own].astype(float))
+    return found
+
+
+def _risk_matrix(residuals: Array, sizes: Array) -> Array:
+    mean = np.einsum("i,imc->mc", sizes / sizes.sum(), residuals)
+    centred = residuals - mean
+    spread = np.einsum("i,imc,ilc->ml", sizes, centred, centred)
+    # A fold of one bag says nothing about the spread.
+    return mean @ mean.T + (1 - 1 / sizes.sum()) * spread / max(len(sizes) - 1, 1)
+
+
+def risk_weights(matrix: Array) -> Array:
+    r"""Weights :math:`w \ge 0` that add up to one and minimise :math:`w^\top Q w`.
+
+    Examples
+    --------
+    >>> risk_weights(np.diag([1.0, 3.0])).round(3)
+    array([0.75, 0.25])
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    root = np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
+    # The last row makes weights add up to one, up to a scale that is divided out.
+    heavy = 1e3 * np.sqrt(max(values[-1], 1e-12))
+    design = np.vstack([root, np.full(len(matrix), heavy)])
+    weights, _ = nnls(design, np.r_[np.zeros(len(matrix)), heavy])
+    return np.asarray(weights / weights.sum())
+
+
+def likelihood_weights(data: CrossFit) -> Array:
+    r"""Weights of the mixture under which held-out counts are likeliest.
+
+    A count is Gaussian with mean :math:`m_i = \sum_j f_j` and variance
+    :math:`v_i + \tau^2 v_i^2 + k_i^2 s_i`, where :math:`v_i = \sum_j f_j (1 - f_j)` and
+    :math:`\tau^2`, the variance of an effect of the bag on its logits, is the likeliest.
+    """
+    weights = np.full(data.n_models, 1 / data.n_models)
+    for _ in range(3):
+        effect = _likeliest_effect(weights, data)
+        found = minimize(
+            _minus_log,
+            weights,
+            args=(data, effect),
+            jac=True,
+            method="SLSQP",
+            bounds=[(0, 1)] * data.n_models,
+            constraints={
+                "type": "eq",
+                "fun": lambda w: w.sum() - 1,
+                "jac": lambda w: np.ones_like(w),
+            },
+            options={"maxiter": 100, "ftol": 1e-8},
+        )
+        weights = np.clip(found.x, 0, 1) / np.clip(found.x, 0, 1).sum()
+    return weights
+
+
+def _moments(weights: Array, data: CrossFit) -> tuple[Array, Array, Array]:
+    """Mean and own variance of each count, and the variance's gradient by the weights."""
+    mean = np.einsum("m,imc->ic", weights, data.sums)
+    half = np.einsum("imlc,l->imc", data.products, weights)
+    variance = mean - np.einsum("m,imc->ic", weights, half)
+    return mean, np.maximum(variance, 1e-9), data.sums - 2 * half
+
+
+def _minus_log(weights: Array, data: CrossFit, effect: float) -> tuple[float, Array]:
+    mean, own, by_weights = _moments(weights, data)
+    noise = (data.sizes**2 * data.noise)[:, None]
+    variance = np.maximum(own + effect * own**2 + noise, ROUNDING)
+    gap = data.counts - mean
+    value = 0.5 * (gap**2 / variance + np.log(variance))
+    by_variance = 0.5 * (1 / variance - gap**2 / variance**2) * (1 + 2 * effect * own)
+    slope = np.einsum("ic,imc->m", by_variance, by_weights)
+    slope -= np.einsum("ic,imc->m", gap / variance, data.sums)
+    return float(value.sum()) / len(gap), slope / len(gap)
+
+
+def _likeliest_effect(weights: Array, data: CrossFit) -> float:
+    return float(min(EFFECTS, key=lambda effect: _minus_log(weights, data, effect)[0]))
+
+
+def bagged_weights(
+    data: CrossFit, *, by: str, seed: int, n_draws: int = 40, parts: Sequence[Array] = ()
+) -> Array:
+    """Average of the weights that are best for draws of the bags, with replacement.
+
+    One choice of weights follows the noise of few bags. The average shares the weight among models
+    that the bags cannot tell apart, and leaves none to those that are clearly worse.
+
+    Parameters
+    ----------
+    data : CrossFit
+    by : {"risk", "likelihood"}
+    seed : int
+    n_draws : int
+    """
+    rng, found = numpy_generator(seed, "weights"), []
+    for _ in range(n_draws):
+        drawn = data.take(np.sort(rng.integers(0, len(data.sizes), len(data.sizes))))
+        if by == "risk":
+            found.append(risk_weights(risk_matrix(drawn)))
+        else:
+            found.append(likelihood_weights(drawn))
+    return np.mean(found, axis=0)

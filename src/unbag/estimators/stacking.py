@@ -1,0 +1,337 @@
+"""`BagStackingClassifier`: several learners, weighed without labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy.special import logit
+from sklearn.base import clone
+from sklearn.utils import get_tags
+
+from unbag.arguments import check_choice
+from unbag.bags import Bags, Task
+from unbag.estimators.base import BagEstimator
+from unbag.estimators.candidates import Candidates, check_candidates, default_candidates
+from unbag.estimators.count_regression import BagCounts, fold_slope, shift_to_rate
+from unbag.estimators.em import blocks_of_bags
+from unbag.estimators.em_rounds import Calibration, block_folds
+from unbag.estimators.logistic import filled, scaled_columns
+from unbag.estimators.risk_repr import TellsItsRisk
+from unbag.estimators.saving import read_folder, write_folder
+from unbag.estimators.stack_weights import CrossFit, bagged_weights
+from unbag.estimators.tree_stopping import gathered
+from unbag.evaluation import bag_tests, feature_tests
+from unbag.evaluation.estimate import Estimate
+from unbag.evaluation.risk import estimate_risk
+from unbag.randomness import draw_seed
+
+__all__ = ["BagStackingClassifier"]
+
+Array = NDArray[Any]
+Grouping = Literal["random", "natural", "auto"]
+# Models of less weight change no decision, and cost a fit to all bags.
+NEGLIGIBLE = 0.01
+# Fewer bags cannot be held out from each other.
+MIN_BAGS = 4
+# Level of each of two tests that say whether bags are random groups.
+LEVEL = 0.01
+
+
+class BagStackingClassifier(TellsItsRisk, BagEstimator):
+    r"""A convex mixture of learners, weighed by bags that none of them has seen.
+
+    Every candidate is fitted whole inside each of `cv` folds of bags. For weights :math:`w` that
+    add up to one the pairwise risk of the mixture of held-out scores is a quadratic form,
+
+    .. math:: \hat R(w) = w^\top Q \, w,
+
+    with :math:`Q` from residuals of bags alone: see `risk_matrix`. Its minimum over the simplex is
+    averaged over draws of the bags. For natural groups, where the pairwise risk is biased, the
+    weights maximise the likelihood of held-out counts with an effect of each bag instead.
+
+    Parameters
+    ----------
+    candidates : sequence of (str, estimator), optional
+        Names and estimators that take bags. By default: the constant prior, the naive logistic
+        regression on rates, ridge, logistic regression by counts, and EM around boosted trees from
+        two starts.
+    grouping : {"auto", "random", "natural"}
+        Whether bags are random groups of instances. "auto" tests whether proportions and features
+        vary between bags as they do for random groups.
+    quick : bool
+        Fewer candidates, folds and rounds.
+    cv : int, optional
+        Folds of whole bags; by default 5, or 3 if quick.
+    n_jobs : int
+        Fits that run side by side.
+    random_state : int, RandomState, Generator or None
+        Seed of folds, draws and candidates.
+
+    Attributes
+    ----------
+    classes_ : array
+        Labels that `predict` gives.
+    weights_ : dict of str to float
+        Weight of each candidate.
+    candidates_ : dict of str to estimator
+        Fitted to all bags; those whose weight is negligible are left out.
+    candidate_risks_ : dict of str to Estimate
+        Cross-fitted square risk of each; empty for natural groups, where it would be biased.
+    risk_ : Estimate or None
+        Cross-fitted error of the mixture, whose weights for each fold come from the others; None
+        for natural groups and for too few bags.
+    grouping_ : {"random", "natural"}
+
+    Notes
+    -----
+    The oracle inequality: for random bags, :math:`n` of them, and :math:`M` candidates, the risk
+    of the mixture with the least :math:`\hat R` exceeds that of the best convex mixture, and so of
+    the best candidate, by at most :math:`2 \max_{m,l} |Q_{ml} - E Q_{ml}| = O(\sqrt{\log M / n})`,
+    because :math:`w^\top Q w` is within that maximum of its expectation for all weights at once.
+    The averaged weights satisfy it up to the convexity of the risk: a mixture is no worse than the
+    average of those it is made of.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 3)); labels = X[:, 0] > 0
+    >>> bags = np.repeat(np.arange(100), 20)
+    >>> y = labels.reshape(100, 20).mean(axis=1)[bags]
+    >>> clf = BagStackingClassifier(quick=True, random_state=0).fit(X, y, bags=bags)
+    >>> bool((clf.predict(X) == labels).mean() > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        candidates: Sequence[tuple[str, Any]] | None = None,
+        *,
+        grouping: Grouping = "auto",
+        quick: bool = False,
+        cv: int | None = None,
+        n_jobs: int = 1,
+        random_state: Any = None,
+    ) -> None:
+        self.candidates = candidates
+        self.grouping = grouping
+        self.quick = quick
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @staticmethod
+    def _input_checks() -> dict[str, Any]:
+        checks = {"dtype": [np.float64, np.float32], "ensure_min_samples": 2}
+        return checks | {"ensure_all_finite": "allow-nan"}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        bags: Any = None,
+        noise_variance: Any = None,
+        task: Task | None = None,
+        blocks: Any = None,
+    ) -> BagStackingClassifier:
+        """Fit all candidates and weigh them.
+
+        Parameters
+        ----------
+        X : array of shape (n_instances, n_features)
+            Missing values are allowed.
+        y : array of shape (n_instances,) or (n_instances, n_classes)
+            Proportion of the instance's bag; without `bags`, the instance's own label.
+        bags : array of shape (n_instances,), optional
+            Bag of each instance. None means bags of one, which is supervised learning.
+        noise_variance : float, mapping from bag, or array like `y`, optional
+            Known variance of noise in the proportions.
+        task : {"binary", "multiclass", "multilabel"}, optional
+            None reads it off the proportions: several that add up to one are of classes.
+        blocks : array of shape (n_instances,), optional
+            Block of each instance's bag, such as its day: folds keep blocks whole.
+        """
+        data = self._read(X, y, bags, noise_variance, task)
+        return self._stack(data, blocks_of_bags(blocks, data))
+
+    def fit_bags(self, data: Bags, *, blocks: Array | None = None) -> BagStackingClassifier:
+        """Fit to a `Bags`, whose blocks are given one a bag."""
+        self._adopt(data.task, data.n_outputs, data.X.shape[1])
+        return self._stack(data, blocks)
+
+    def _stack(self, data: Bags, blocks: Array | None) -> BagStackingClassifier:
+        check_choice("grouping", self.grouping, get_args(Grouping))
+        data, seed = gathered(data), draw_seed(self.random_state)
+        self.grouping_ = find_grouping(data) if self.grouping == "auto" else self.grouping
+        natural = self.grouping_ == "natural"
+        given = self.candidates
+        if given is None:
+            given = default_candidates(data, natural=natural, quick=self.quick, seed=seed)
+        named = check_candidates(given)
+        n_folds = self.cv or (3 if self.quick else 5)
+        folds = block_folds(data.n_bags, n_folds, seed=seed, blocks=blocks)
+        self.centre_, self.scale_ = scaled_columns(np.asarray(data.X, dtype=float))
+        scores = self._cross_fitted(named, data, folds, blocks)
+        self._weigh(list(named), scores, data, folds, seed)
+        kept = [name for name, weight in self.weights_.items() if weight > 0]
+        fitted = self._in_parallel([(named[name], data, blocks) for name in kept])
+        self.candidates_ = dict(zip(kept, fitted, strict=True))
+        return self
+
+    def _cross_fitted(
+        self, named: Candidates, data: Bags, folds: Array, blocks: Array | None
+    ) -> Array:
+        """Scores of shape (n_candidates, n_instances, n_outputs) by fits without the bag."""
+        parts = [np.flatnonzero(folds != fold) for fold in range(folds.max() + 1)]
+        tasks = [
+            (estimator, data.take(part), None if blocks is None else blocks[part])
+            for estimator in named.values()
+            for part in parts
+        ]
+        fitted = self._in_parallel(tasks)
+        row_folds = np.repeat(folds, data.sizes)
+        scores = np.empty((len(named), data.n_instances, data.n_outputs))
+        for i, model in enumerate(fitted):
+            candidate, fold = divmod(i, len(parts))
+            own = row_folds == fold
+            scores[candidate, own] = self._candidate_scores(model, data.X[own])
+        return scores
+
+    def _in_parallel(self, tasks: list[tuple[Any, Bags, Array | None]]) -> list[Any]:
+        jobs = [delayed(_fit_candidate)(e, self._for(e, d), b) for e, d, b in tasks]
+        return list(Parallel(n_jobs=self.n_jobs)(jobs))
+
+    def _for(self, estimator: Any, data: Bags) -> Bags:
+        return replace(data, X=self._features(estimator, data.X))
+
+    def _features(self, estimator: Any, X: Array) -> Array:
+        """Features as they are for candidates that take gaps; filled and scaled for others."""
+        if get_tags(estimator).input_tags.allow_nan:
+            return X
+        return (filled(np.asarray(X, dtype=float), self.centre_) - self.centre_) / self.scale_
+
+    def _candidate_scores(self, model: Any, X: Array) -> Array:
+        scores = np.asarray(model.predict_proba(self._features(model, X)))
+        return scores[:, 1:] if self.task_ == "binary" else scores
+
+    def _weigh(self, names: list[str], scores: Array, data: Bags, folds: Array, seed: int) -> None:
+        """Set the weights, the risks and the calibration."""
+        cross = CrossFit.of(scores, data, folds)
+        by = "likelihood" if self.grouping_ == "natural" else "risk"
+        weights = np.full(len(names), 1 / len(names))
+        if data.n_bags >= MIN_BAGS and len(names) > 1:
+            weights = bagged_weights(cross, by=by, seed=seed)
+        weights = np.where(weights < NEGLIGIBLE, 0, weights)
+        self.weights_ = dict(zip(names, (weights / weights.sum()).tolist(), strict=True))
+        mixed = np.tensordot(weights / weights.sum(), scores, axes=1)
+        self.calibration_ = _calibration(mixed, data, folds, natural=by == "likelihood")
+        self.candidate_risks_: dict[str, Estimate] = {}
+        self.risk_: Estimate | None = None
+        parts = [np.flatnonzero(folds == fold) for fold in range(folds.max() + 1)]
+        if by == "risk" and min(map(len, parts)) >= 2:
+            self.candidate_risks_ = {
+                name: estimate_risk(own, data, loss="square", parts=parts)
+                for name, own in zip(names, scores, strict=True)
+            }
+            honest = _honest_scores(cross, scores, folds, data, seed)
+            self.risk_ = estimate_risk(honest, data, parts=parts)
+
+    def _outputs(self, X: Array) -> Array:
+        pairs = [(self.weights_[name], model) for name, model in self.candidates_.items()]
+        mixed = sum(weight * self._candidate_scores(model, X) for weight, model in pairs)
+        return self.calibration_(np.asarray(mixed), self.task_)
+
+    def _scores(self, X: Array) -> Array:
+        scores = self._outputs(X)
+        return scores[:, 0] if self.task_ == "binary" else scores
+
+    def _decisions(self, X: Array) -> Array:
+        scores = np.clip(self._scores(X), 1e-15, 1 - 1e-15)
+        return np.log(scores) if self.task_ == "multiclass" else logit(scores)
+
+    def save(self, folder: str | Path) -> Path:
+        """Write `model.safetensors`, `model.json`, and a folder for each candidate."""
+        description = self._description()
+        description["parameters"].pop("candidates", None)
+        for i, model in enumerate(self.candidates_.values()):
+            model.save(Path(folder) / f"candidate{i}")
+        description |= {
+            "grouping": self.grouping_,
+            "weights": self.weights_,
+            "candidate_kinds": {n: type(m).__name__ for n, m in self.candidates_.items()},
+            "risk": None if self.risk_ is None else vars(self.risk_),
+            "calibration": [self.calibration_.slopes, self.calibration_.shifts],
+        }
+        return write_folder(folder, description, {"centre": self.centre_, "scale": self.scale_})
+
+    @classmethod
+    def load(cls, folder: str | Path) -> BagStackingClassifier:
+        """Read a folder written by `save`. Nothing in it is executed."""
+        import unbag.estimators as kinds
+
+        description, tensors = read_folder(folder, kind=cls.__name__)
+        model = cls._described(description)
+        model.grouping_, model.weights_ = description["grouping"], description["weights"]
+        model.centre_, model.scale_ = tensors["centre"], tensors["scale"]
+        model.calibration_ = Calibration(*(tuple(part) for part in description["calibration"]))
+        risk = description["risk"]
+        model.risk_, model.candidate_risks_ = None if risk is None else Estimate(**risk), {}
+        model.candidates_ = {
+            name: getattr(kinds, kind).load(Path(folder) / f"candidate{i}")
+            for i, (name, kind) in enumerate(description["candidate_kinds"].items())
+        }
+        return model
+
+
+def _fit_candidate(estimator: Any, data: Bags, blocks: Array | None) -> Any:
+    """Fit to a `Bags`; estimators of others get arrays."""
+    model = clone(estimator)
+    if blocks is not None and hasattr(model, "relaxation"):
+        return model.fit_bags(data, blocks=blocks)
+    if hasattr(model, "fit_bags"):
+        return model.fit_bags(data)
+    values = np.repeat(data.proportions, data.sizes, axis=0)
+    ids = np.repeat(np.arange(data.n_bags), data.sizes)
+    return model.fit(data.X[data.rows], values, bags=ids)
+
+
+def find_grouping(data: Bags) -> Literal["random", "natural"]:
+    """Whether proportions and features vary between bags as those of random groups do."""
+    if (data.sizes == 1).all():
+        return "random"
+    filled_data = replace(data, X=filled(data.X, scaled_columns(data.X)[0]))
+    found = bag_tests.dispersion(data), feature_tests.homogeneity(filled_data)
+    natural = any(answer.p_value < LEVEL for answer in found)
+    return "natural" if natural else "random"
+
+
+def _calibration(scores: Array, data: Bags, folds: Array, *, natural: bool) -> Calibration:
+    """Slope under which held-out counts are likeliest, drawn to one; means stay what they are."""
+    slopes, shifts = [], []
+    for column, counts in zip(scores.T, BagCounts.of(data), strict=True):
+        slope, _ = fold_slope(column, counts, folds, spread=0.2, effects=natural)
+        slopes.append(float(np.clip(slope, 1.0, 2.0)))
+        logits = logit(np.clip(column, 1e-6, 1 - 1e-6))
+        shifts.append(shift_to_rate(slopes[-1] * logits, float(column.mean())))
+    return Calibration(tuple(slopes), tuple(shifts))
+
+
+def _honest_scores(cross: CrossFit, scores: Array, folds: Array, data: Bags, seed: int) -> Array:
+    """Scores of the mixture whose weights come from the other folds."""
+    found, row_folds = np.empty(scores.shape[1:]), np.repeat(folds, data.sizes)
+    for fold in range(folds.max() + 1):
+        others, own = cross.take(np.flatnonzero(folds != fold)), row_folds == fold
+        weights = bagged_weights(others, by="risk", seed=seed, n_draws=10)
+        found[own] = np.tensordot(weights, scores[:, own], axes=1)
+    return np.clip(found, 0, 1)
