@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from unbag import BagClassifier, BagTarget, make_bags
+from unbag import BagClassifier, BagTarget, estimate_risk, make_bags
 from unbag.errors import BagDataError, BagDataWarning, TrainingError
 from unbag.estimators.net_fit import held_out_parts
 
@@ -45,6 +45,41 @@ def test_the_bags_set_aside_are_measured_on_before_they_are_trained_on(bagged):
     assert fits[0].risk_.value < 0.2 and fits[1].risk_.value > 0.5
     # In the end they are trained on all the same.
     assert not np.allclose(fits[0].predict_proba(X), fits[1].predict_proba(X))
+
+
+@pytest.mark.parametrize("n_bags", [30, 300])
+def test_without_refit_the_stated_error_is_of_the_classifier_returned(bagged, n_bags):
+    X, _, labels = bagged
+    bags = make_bags(X[: 10 * n_bags], labels[: 10 * n_bags], bag_size=10, seed=0)
+    [aside] = held_out_parts(bags, share=0.2, seed=0, in_folds=False)
+    clf = BagClassifier(max_epochs=5, refit=False, random_state=0).fit_bags(bags)
+    assert clf.risk_is_final_ and str(clf).endswith("held-out bags")
+    own = estimate_risk(clf.predict_proba(bags.X), bags.take(aside))
+    assert abs(clf.risk_.value - own.value) < 1e-6
+
+
+def ring(rng, n):
+    X = rng.normal(size=(n, 2)).astype("float32")
+    return X, (np.abs(np.hypot(*X.T) - 1.2) < 0.5).astype(int)
+
+
+def stated_minus_true(seed, *, refit, n_draws=30):
+    """Mean of the error stated less the true one, in its standard errors."""
+    gaps = []
+    for draw in range(n_draws):
+        rng = np.random.default_rng([seed, draw])
+        X, labels = ring(rng, 600)
+        clf = BagClassifier(max_epochs=20, refit=refit, n_nets=2, random_state=draw)
+        clf.fit_bags(make_bags(X, labels, bag_size=10, seed=draw))
+        fresh, truth = ring(rng, 5000)
+        gaps.append(clf.risk_.value - np.mean(clf.predict(fresh) != truth))
+    return np.mean(gaps) / np.std(gaps, ddof=1) * n_draws**0.5
+
+
+@pytest.mark.statistical
+def test_the_stated_error_is_unbiased_without_refit(seed):
+    """A ring around the origin: more training helps much, so a refit would lower the error."""
+    assert abs(stated_minus_true(seed, refit=False)) < 4
 
 
 @pytest.mark.parametrize(
@@ -104,7 +139,8 @@ def test_a_fitted_classifier_says_its_error(bagged):
     assert str(clf) == before and "estimated error" not in clf._repr_html_()
     clf.fit(X, y)
     line = str(clf).removeprefix(before).strip()
-    assert line.startswith("estimated error") and line.endswith("from 60 held-out bags")
+    assert line.startswith("estimated error")
+    assert line.endswith("from 60 held-out bags, before the nets were trained on these too")
     assert repr(clf) == before
     assert f"<p>{line}</p>" in clf._repr_html_()
     bundle = clf._repr_mimebundle_()

@@ -14,7 +14,7 @@ from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.net_fit import NetFit
 from unbag.estimators.net_folder import describe_net, read_net, read_rule
-from unbag.estimators.risk_repr import TellsItsRisk
+from unbag.estimators.risk_repr import RiskRepr
 from unbag.estimators.saving import read_folder, write_folder
 from unbag.evaluation.estimate import Estimate
 from unbag.models import ModelBuilder
@@ -27,11 +27,11 @@ from unbag.training.scoring import logits_of, scores_of
 __all__ = ["BagClassifier"]
 
 Array = NDArray[Any]
-# Nets averaged on a table; trained as one stack they take about twice as long as one.
-N_NETS = 5
+# Nets averaged on a table of few bags, and of many. As one stack they take about twice the time.
+N_NETS, N_NETS_MANY, MANY_BAGS = 5, 3, 200
 
 
-class BagClassifier(TellsItsRisk, BagEstimator):
+class BagClassifier(RiskRepr, BagEstimator):
     """Neural classifier for single instances, learned from the average labels of bags.
 
     Parameters
@@ -45,11 +45,11 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         "cnn_large_plain" (without dropout), or a function
         ``(input_shape, n_outputs) -> torch.nn.Module``.
     n_nets : int, optional
-        Nets that are trained at once and averaged. None takes 5 for a table and an architecture
-        of the library, otherwise 1.
+        Nets that are trained at once and averaged. None takes 5 for a table (3 from 200 bags on)
+        and an architecture of the library, otherwise 1.
     blend_ridge : bool, optional
         Whether to mix the nets' probabilities with those of the closed-form ridge, weighted by
-        their risks on held-out bags (`BagRidgeClassifier`). None does so where `n_nets` would be 5.
+        their risks on held-out bags (`BagRidgeClassifier`). None does so on tables.
     learning_rate : float
         Step size of Adam.
     max_epochs : int
@@ -61,20 +61,20 @@ class BagClassifier(TellsItsRisk, BagEstimator):
     schedule : {"constant", "cosine"}
         Whether the learning rate stays, or falls to zero along half a cosine.
     validation_share : float or None
-        Share of the bags that are set aside, whole, until the error has been estimated from them;
-        see Notes. 0 or None trains on all bags from the start and estimates nothing.
+        Share of the bags that are held out until the error has been estimated from them; see
+        Notes. 0 or None trains on all bags from the start, estimates nothing and blends nothing.
     refit : bool
-        Whether the bags set aside are trained on in the end. False returns what was measured.
+        Whether the held-out bags are trained on in the end. False returns what was measured.
     patience : int, optional
-        Epochs without a better held-out risk before training stops. Then one half of the bags set
-        aside chooses the epoch, the other estimates the error, and neither is trained on.
+        Epochs without a better held-out risk before training stops. Then one half of the held-out
+        bags chooses the epoch, the other estimates the error, and neither is trained on.
     criterion : {"zero_one", "square"}
         Which risk chooses the epoch, if there is `patience`; that of the scores varies less from
         bag to bag than the error of hard predictions.
     device : str
         Where torch trains, such as "cpu" or "cuda".
     random_state : int, RandomState, Generator or None
-        Seed of weights, batches and bags set aside; None draws one.
+        Seed of weights, batches and held-out bags; None draws one.
     verbose : bool
         Show a progress bar.
 
@@ -85,8 +85,11 @@ class BagClassifier(TellsItsRisk, BagEstimator):
     result_ : TrialResult
         The trained net and its history.
     risk_ : Estimate or None
-        Error of single predictions, with an interval, from bags set aside; None without any.
+        Error of single predictions, with an interval, from held-out bags; None without any.
         ``print(clf)`` and notebooks show it in a line.
+    risk_is_final_ : bool
+        Whether `risk_` is the error of the returned classifier. Otherwise it is the error of the
+        nets before the held-out bags joined.
     n_features_in_ : int
         Features of an instance.
     pixels_ : bool
@@ -105,13 +108,17 @@ class BagClassifier(TellsItsRisk, BagEstimator):
     bags are much noisier than others, `BagRidgeClassifier` and `BagBoostingClassifier` weigh these
     less in any case.
 
-    Without `patience` a fit has three steps: the net is trained on the bags that are kept; its
-    error is estimated on those set aside; they join the others, and the net is trained on all bags
-    for half as many epochs again. So no bag is lost, and a fit takes 1.3 to 1.5 times as long. If
-    fewer than 10 bags would be set aside, four nets leave out a quarter of them each, which takes
-    3.2 to 3.4 times as long; below 10 bags nothing is estimated. `risk_` is the error of the nets
-    before the last step, which on average is that of the final net or a little more:
-    ``benchmarks/fit_risk.py`` measures how much.
+    Without `patience` a fit has three steps. The nets are trained on the bags that are kept. Their
+    error, and the weight of the ridge beside them, are estimated from the held-out bags. Then all
+    bags are trained on for half as many epochs again. If fewer than 10 bags would be held out, each
+    net leaves out a quarter of them instead; below 10 bags nothing is estimated. So `risk_` is the
+    error before the last step, which is on average that of the final classifier or a little more
+    (``benchmarks/fit_risk.py``). With ``refit=False`` there is no last step, and `risk_` is the
+    error of the classifier that is returned.
+
+    Nets that learn from few bags depend much on their initial weights, and may do worse than a
+    linear model. So several are averaged and mixed with the closed-form ridge, see `blend_weight`:
+    ``benchmarks/digits.py``.
 
     References
     ----------
@@ -208,6 +215,7 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         """Take over a net that was trained elsewhere, such as on bags larger than memory."""
         self._adopt(task, n_outputs, n_features)
         self.result_, self.n_outputs_, self.risk_, self.pixels_ = result, n_outputs, None, False
+        self.risk_is_final_ = False
         return self
 
     def _train(self, data: Bags) -> BagClassifier:
@@ -222,6 +230,7 @@ class BagClassifier(TellsItsRisk, BagEstimator):
             progress=self.verbose,
         )
         nets = self._net_fit(trial, data, settings)
+        self.risk_is_final_ = not self.refit or self.patience is not None
         if self.patience is None:
             self.result_, self.risk_ = nets.fit(data)
         else:
@@ -231,7 +240,8 @@ class BagClassifier(TellsItsRisk, BagEstimator):
     def _net_fit(self, trial: Trial, data: Bags, settings: Settings) -> NetFit:
         on_a_table = isinstance(self.model, str) and data.X.ndim == 2
         blend = on_a_table if self.blend_ridge is None else self.blend_ridge
-        n_nets = self.n_nets or (N_NETS if on_a_table else 1)
+        default = N_NETS if data.n_bags < MANY_BAGS else N_NETS_MANY
+        n_nets = self.n_nets or (default if on_a_table else 1)
         kept = self.validation_share, blend, self.refit
         return NetFit(trial, n_nets, self.model, settings, *kept)
 
@@ -263,6 +273,7 @@ class BagClassifier(TellsItsRisk, BagEstimator):
             "n_outputs": self.n_outputs_,
             "pixels": self.pixels_,
             "risk": None if self.risk_ is None else asdict(self.risk_),
+            "risk_is_final": self.risk_is_final_,
         }
         net, tensors = describe_net(self.result_, self.model)
         return write_folder(folder, description | {"net": net}, tensors)
@@ -288,5 +299,5 @@ class BagClassifier(TellsItsRisk, BagEstimator):
         clf = cls._described(description | {"parameters": parameters})
         clf.n_outputs_, clf.pixels_ = description["n_outputs"], description["pixels"]
         clf.risk_ = None if description["risk"] is None else Estimate(**description["risk"])
-        clf.result_ = result
+        clf.result_, clf.risk_is_final_ = result, description["risk_is_final"]
         return clf

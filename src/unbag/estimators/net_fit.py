@@ -18,7 +18,7 @@ from unbag.bags.holdout import MIN_BAGS, fold_bags, hold_out_bags
 from unbag.errors import TrainingError
 from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.evaluation.estimate import Estimate
-from unbag.evaluation.risk import estimate_risk, pairwise_value
+from unbag.evaluation.risk import estimate_risk
 from unbag.models import AveragedNet, BlendedNet, ModelBuilder
 from unbag.randomness import derive_seed
 from unbag.training import Criterion, Monitor, Settings, Trial, TrialResult, held_out_risk, train
@@ -63,7 +63,7 @@ class NetFit:
 
     def fit(self, bags: Bags) -> tuple[TrialResult, Estimate | None]:
         """Train on some bags, measure on the others, and go on with all of them."""
-        parts = held_out_parts(bags, share=self.share, seed=self.trial.seed)
+        parts = held_out_parts(bags, share=self.share, seed=self.trial.seed, in_folds=self.refit)
         if not parts:
             return _averaged(self._train(self.n_nets, bags)), None
         rest = [bags.take(np.setdiff1d(np.arange(bags.n_bags), part)) for part in parts]
@@ -76,15 +76,13 @@ class NetFit:
         each = [_averaged(results[i :: len(parts)]) for i in range(len(parts))]
         weight, risk = self._measured(each, rest, parts, bags)
         if not self.refit:
-            return self._joined(nets, weight, rest[0] if len(parts) == 1 else bags), risk
+            return self._joined(nets, weight, rest[0]), risk
         epochs = math.ceil(EXTRA_EPOCHS * self.settings.max_epochs)
         more = replace(self.settings, max_epochs=epochs)
         later = self._train(self.n_nets, bags, settings=more, resume=nets)
         return self._joined(later, weight, bags), risk
 
-    def fit_with_patience(
-        self, bags: Bags, criterion: Criterion
-    ) -> tuple[TrialResult, Estimate]:
+    def fit_with_patience(self, bags: Bags, criterion: Criterion) -> tuple[TrialResult, Estimate]:
         """Choose the epoch by one half of the bags held out, measure on the other."""
         if not self.share:
             raise ValueError("patience needs held-out bags: set validation_share, such as 0.2.")
@@ -170,15 +168,17 @@ def _ridge(result: TrialResult, bags: Bags, weight: float = 0.0) -> TrialResult:
     return replace(result, model=net.eval())
 
 
-def held_out_parts(bags: Bags, *, share: float | None, seed: int) -> list[Array]:
-    """Positions of the bags that nets leave out: one part, four folds if bags are few, or none."""
+def held_out_parts(
+    bags: Bags, *, share: float | None, seed: int, in_folds: bool = True
+) -> list[Array]:
+    """Positions of the bags that nets leave out: one part, or folds if that would be few bags."""
     if not share:
         return []
     check_share("validation_share", share)
     if bags.n_bags < MIN_BAGS:
         return []
     part = hold_out_bags(bags.sizes, judge=share, seed=seed).judging
-    if len(part) >= MIN_BAGS:
+    if len(part) >= MIN_BAGS or not in_folds:
         return [part]
     return fold_bags(bags.n_bags, n_folds=N_FOLDS, seed=seed)
 
@@ -191,7 +191,9 @@ def blend_weight(nets: Array, ridge: Array, bags: Bags) -> float:
 
     .. math:: w = \tfrac 1 2 + \frac{R_g - R_f}{2 D},
 
-    cut to lie between 0 and 1.
+    cut to lie between 0 and 1. The difference of the risks is estimated from the bags and shrunk
+    by :math:`(1 - s^2 / \delta^2)_+`, where :math:`s` is its standard error: equal weights where
+    the bags cannot tell the models apart.
 
     Parameters
     ----------
@@ -202,23 +204,31 @@ def blend_weight(nets: Array, ridge: Array, bags: Bags) -> float:
 
     Examples
     --------
-    >>> bags = Bags.from_arrays(np.zeros((4, 1)), bags=[0, 0, 1, 1], y=[0, 0, 1, 1])
-    >>> blend_weight(np.array([0, 0, 1, 1.0]), np.full(4, 0.5), bags)
+    >>> ids = np.repeat(np.arange(20), 5); labels = np.arange(100) % 3 == 0
+    >>> y = labels.reshape(20, 5).mean(axis=1)[ids]
+    >>> bags = Bags.from_arrays(np.zeros((100, 1)), bags=ids, y=y)
+    >>> blend_weight(labels.astype(float), np.full(100, 1 / 3), bags)
     1.0
     """
     distance = float(np.square(nets - ridge).reshape(len(nets), -1).sum(axis=1).mean())
-    if distance < 1e-12:
-        return 1.0
-    noise = 0.0 if bags.noise_variance is None else bags.noise_variance
+    terms = _risk_terms(ridge, bags) - _risk_terms(nets, bags)
+    gain, error = terms.mean(), terms.std(ddof=1) / len(terms) ** 0.5
+    if distance < 1e-12 or abs(gain) <= error:
+        return 0.5
+    gain *= 1 - (error / gain) ** 2
+    return float(np.clip(0.5 + gain / (2 * distance), 0, 1))
+
+
+def _risk_terms(scores: Array, bags: Bags) -> Array:
+    """A term of each bag whose mean is the pairwise risk, but for what noise adds to all models."""
     starts = np.cumsum(bags.sizes) - bags.sizes
-    sizes = bags.sizes.reshape(-1, *[1] * (nets.ndim - 1))
-    risks = [
-        pairwise_value(
-            np.add.reduceat(scores, starts) / sizes - bags.proportions, bags.sizes, noise
-        )
-        for scores in (nets, ridge)
-    ]
-    return float(np.clip(0.5 + (risks[1] - risks[0]) / (2 * distance), 0, 1))
+    sizes = bags.sizes.astype(float)[:, None]
+    means = np.add.reduceat(scores.reshape(len(scores), -1), starts) / sizes
+    residuals = means - bags.proportions.reshape(len(sizes), -1)
+    center = (sizes * residuals).sum(axis=0) / sizes.sum()
+    n = len(sizes)
+    spread = sizes * np.square(residuals - center) * (n / (n - 1)) * (1 - 1 / sizes.sum())
+    return (spread + np.square(center)).sum(axis=1)
 
 
 def _scores(result: TrialResult, bags: Bags, part: Array) -> Array:

@@ -1,4 +1,4 @@
-"""A fitted classifier says how wrong it is: in a notebook, and when it is printed."""
+"""The estimated error of a fitted classifier, in print and in notebooks."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from sklearn.base import BaseEstimator
 
 from unbag.evaluation.estimate import Estimate
 
-__all__ = ["TellsItsRisk"]
+__all__ = ["RiskRepr"]
 
 
-class TellsItsRisk(BaseEstimator):
+class RiskRepr(BaseEstimator):
     """Adds one line about `risk_` to what scikit-learn shows of an estimator.
 
     `repr` stays scikit-learn's own, because clones and tools read it.
     """
 
     risk_: Estimate | None
+    risk_is_final_: bool
 
     def __str__(self) -> str:
         line = self._risk_line()
@@ -42,4 +43,5 @@ class TellsItsRisk(BaseEstimator):
         risk = getattr(self, "risk_", None)
         if risk is None:
             return ""
-        return f"estimated error {risk.percent.removesuffix('bags')}held-out bags"
+        line = f"estimated error {risk.percent.removesuffix('bags')}held-out bags"
+        return line if self.risk_is_final_ else f"{line}, before the nets were trained on these too"
