@@ -1,6 +1,5 @@
 """Every block of code of every page runs as it stands, or says in its first line why it cannot."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -20,9 +19,7 @@ def blocks_of(path):
 
 @pytest.fixture
 def clone(tmp_path, monkeypatch):
-    """An empty folder, but for the rows that a clone has."""
-    (tmp_path / "results").mkdir()
-    shutil.copy(ROOT / "results" / "rows.sqlite", tmp_path / "results")
+    """An empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
     monkeypatch.setenv("COLUMNS", "100")

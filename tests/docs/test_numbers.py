@@ -6,11 +6,6 @@ import re
 from pathlib import Path
 from statistics import median
 
-import pytest
-
-from unbag_paper.runs.grid import load_grids
-from unbag_paper.runs.rows import read_rows
-from unbag_paper.tables.figures import FIGURES
 from unbag_paper.tables.published import name_in_paper
 
 ROOT = Path(__file__).parents[2]
@@ -31,8 +26,8 @@ def text_of(name):
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def rows_of(name):
-    with (ROOT / "results" / name).open(encoding="utf-8") as file:
+def rows_of(name, folder="paper/results/tables"):
+    with (ROOT / folder / name).open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
@@ -57,7 +52,7 @@ def mnist_table():
 
 
 def test_the_table_of_the_readme_is_that_of_the_rows():
-    rows = {(r["model"], r["rule"], int(r["bag_size"])): r for r in rows_of("tables/mnist.csv")}
+    rows = {(r["model"], r["rule"], int(r["bag_size"])): r for r in rows_of("mnist.csv")}
     published = {}
     for row in rows.values():
         if row["published"]:
@@ -75,40 +70,44 @@ def test_the_table_of_the_readme_is_that_of_the_rows():
 
 
 def test_the_cost_of_choosing_without_labels_is_that_of_the_rows():
-    regrets = [float(row["regret"]) for row in rows_of("tables/mnist.csv")]
+    regrets = [float(row["regret"]) for row in rows_of("mnist.csv")]
     words = " ".join(text_of("README.md").split())
     assert f"cost a median of {median(regrets):.2f} points over the {len(regrets)} cells" in words
     large = sum(regret > 1 for regret in regrets)
     assert f"more than one point in {WORDS[large]} cells (the most: {max(regrets):.1f})" in words
-    regrets = [float(row["regret"]) for row in rows_of("tables/cifar_exact.csv") if row["regret"]]
+    regrets = [float(row["regret"]) for row in rows_of("cifar_exact.csv") if row["regret"]]
     large = sum(regret > 1 for regret in regrets)
     assert f"in {large} of {len(regrets)} cells (the most: {max(regrets):.1f})" in words
 
 
-@pytest.mark.parametrize("page", ["docs/evaluation.md", "docs/measured.md"])
-def test_the_coverage_is_that_of_the_table(page):
-    shares = [round(float(row["coverage"]), 4) for row in rows_of("coverage/coverage.csv")]
+def test_the_coverage_is_that_of_the_table():
+    shares = [
+        round(float(row["coverage"]), 4)
+        for row in rows_of("benchmarks/results/coverage/coverage.csv")
+    ]
     within = sum(0.93 <= share <= 0.97 for share in shares)
-    assert f"{within:,} of {len(shares):,} pairs" in text_of(page)
+    assert f"{within:,} of {len(shares):,} pairs" in text_of("docs/evaluation.md")
 
 
 def test_the_claims_are_those_of_the_theory():
-    claims = json.loads(text_of("results/theory/claims.json"))["claims"]
+    claims = json.loads(text_of("paper/results/theory/claims.json"))["claims"]
     words = " ".join(text_of("README.md").split())
     passed = sum(claim["passed"] for claim in claims)
     assert f"checks {len(claims)} claims of the paper by simulation; {passed} hold" in words
 
 
 def test_the_verdict_on_all_tables_is_that_of_their_page():
-    bettered = re.search(r"[Ii]n \d+ of \d+ rows", text_of("results/tables/paper.md"))[0].lower()
-    link = f"[{bettered}](results/tables/paper.md) our best is at or below"
+    bettered = re.search(r"[Ii]n \d+ of \d+ rows", text_of("paper/results/tables/paper.md"))[
+        0
+    ].lower()
+    link = f"[{bettered}](paper/results/tables/paper.md) our best is at or below"
     assert link in " ".join(text_of("README.md").split())
 
 
 def test_the_rows_that_need_a_teacher_are_counted():
     paper, untaught = {}, {}
     for table in ("mnist", "cifar", "mnist_exact", "cifar_exact"):
-        for row in rows_of(f"tables/{table}.csv"):
+        for row in rows_of(f"{table}.csv"):
             key = row["dataset"], row["bag_size"], name_in_paper(row["model"])
             if row["published"]:
                 paper[key] = min(float(row["published"]), paper.get(key, 100))
@@ -119,15 +118,8 @@ def test_the_rows_that_need_a_teacher_are_counted():
     assert words in " ".join(text_of("README.md").split())
 
 
-def test_every_cell_of_a_figure_has_rows():
-    found = {row.spec.cell for row in read_rows(ROOT / "results" / "rows.sqlite")}
-    figures = [grid for name in FIGURES for grid in load_grids(name)]
-    assert {cell.spec.cell for grid in figures for cell in grid.cells()} <= found
-
-
 def test_the_share_of_published_numbers_is_that_of_the_tables():
     met = r"(\d+) of (\d+) cells that the paper has are within"
-    pages = [text_of(f"results/tables/{name}_exact.md") for name in ("mnist", "cifar")]
+    pages = [text_of(f"paper/results/tables/{name}_exact.md") for name in ("mnist", "cifar")]
     close, judged = (sum(int(re.search(met, page)[n]) for page in pages) for n in (1, 2))
-    for page in ("README.md", "docs/measured.md"):
-        assert f"{close} of {judged} numbers" in " ".join(text_of(page).split())
+    assert f"{close} of {judged} numbers" in " ".join(text_of("README.md").split())

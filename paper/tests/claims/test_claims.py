@@ -151,3 +151,13 @@ def test_an_unknown_experiment_is_named(tmp_path):
 def test_every_quick_claim_holds(tmp_path):
     claims = reproduce_theory(tmp_path, quick=True)
     assert [claim.claim for claim in claims if not claim.expected_outcome] == []
+
+
+@pytest.mark.parametrize("bag_size", [2, 10, 100])
+def test_the_loss_of_appendix_c_is_2k_lipschitz_and_not_less(bag_size):
+    means = np.linspace(0, 1, 2001)
+    losses = bag_size * (means[:, None] - np.array([0.0, 0.3, 1.0])) ** 2
+    steepest = np.abs(np.diff(losses, axis=0)).max() / (means[1] - means[0])
+    # The steepest chord of the parabola falls short of its end's slope by k times one step.
+    assert 2 * bag_size - 1.01 * bag_size / 2000 <= steepest <= 2 * bag_size
+    assert steepest > bag_size  # what the paper states
