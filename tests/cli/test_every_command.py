@@ -3,6 +3,8 @@
 import json
 import os
 import shlex
+import subprocess
+import sys
 
 import pytest
 import typer
@@ -75,3 +77,19 @@ def test_the_shell_completes_commands_and_options(words, wanted, monkeypatch, ca
 
 def test_the_version_is_said():
     assert RUNNER.invoke(app, ["--version"]).stdout == f"unbag {unbag.__version__}\n"
+
+
+HEAVY = {"torch", "numpy", "matplotlib", "sklearn", "scipy", "pyarrow", "jinja2"}
+
+
+@pytest.mark.parametrize("question", ["--version", "--help", *(f"{n} --help" for n in EVERY)])
+def test_help_and_version_load_no_heavy_library(question):
+    code = (
+        "import sys; from unbag.cli import app\n"
+        f"try: app({question.split()})\n"
+        "except SystemExit: pass\n"
+        f"heavy = {HEAVY} & set(sys.modules)\n"
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

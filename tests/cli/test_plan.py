@@ -1,19 +1,20 @@
-"""`unbag plan`, and pictures that a command refuses before it works."""
+"""`unbag plan`, through typer."""
 
 import pytest
+from tests.support.calling import call
 from typer.testing import CliRunner
 
 from unbag.cli import app
-from unbag.cli.demo import demo
 
 
-def run(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+@pytest.fixture
+def run():
+    return lambda *arguments: call("plan", *arguments)
 
 
-def test_plan_answers_in_a_table_and_a_sentence(tmp_path):
-    drawing = tmp_path / "plan.png"
-    result = run("plan", "--error", 0.01, "--bag-size", 20, "--hypotheses", 1000, "--plot", drawing)
+def test_plan_answers_in_a_table_and_a_sentence(run, tmp_path):
+    drawing = tmp_path / "plan.svg"
+    result = run("--error", 0.01, "--bag-size", 20, "--hypotheses", 1000, "--plot", drawing)
     assert result.exit_code == 0, result.output
     assert "55 bags of 20" in " ".join(result.output.split())
     assert drawing.stat().st_size > 1000
@@ -28,8 +29,8 @@ def test_plan_answers_in_a_table_and_a_sentence(tmp_path):
         ["--error", 0.1, "--bag-size", 5, "--hypotheses", 9, "--best-error", 0.1],
     ],
 )
-def test_plan_answers_every_question(options):
-    result = run("plan", *options)
+def test_plan_answers_every_question(run, options):
+    result = run(*options)
     assert result.exit_code == 0, result.output
     assert "ertified" in result.output
 
@@ -44,8 +45,8 @@ def test_plan_answers_every_question(options):
         (["--instances", 9, "--bags", 3, "--vc", 3], "--instances leaves"),
     ],
 )
-def test_plan_names_options_as_they_are_typed(options, words):
-    result = run("plan", *options)
+def test_plan_names_options_as_they_are_typed(run, options, words):
+    result = run(*options)
     assert result.exit_code == 2
     said = " ".join(result.output.replace("│", " ").split())
     assert words in said and "`" not in said
@@ -59,7 +60,7 @@ def test_plan_refuses_a_picture_before_it_answers(name, tmp_path):
 
 
 def test_the_demo_refuses_a_picture_before_it_trains(monkeypatch, tmp_path):
-    monkeypatch.setitem(demo.__globals__, "run_bag_size", None)
+    monkeypatch.setattr("unbag.cli.digits.run_bag_size", None)
     result = CliRunner().invoke(app, ["demo", "--plot", str(tmp_path / "demo.foo")])
     assert_refused_picture(result, tmp_path / "demo.foo")
 

@@ -56,8 +56,8 @@ def test_markdown_marks_the_answer_once():
 
 def test_plot_draws_a_curve_per_bag_size_and_the_answer():
     found = plan_bags(0.02, 30, n_hypotheses=500)
-    axes = found.plot()
-    assert len(axes.lines) == len(found.table) + 1
+    chart = found.plot()
+    assert len(chart.series) == len(found.table) + 1 and chart.series[-1].name == "the answer"
 
 
 def test_the_public_name_is_there():

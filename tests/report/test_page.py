@@ -1,14 +1,11 @@
 """The report: complete, self-contained, and rendered by a real browser."""
 
-import re
-
 import numpy as np
 import pyarrow as pa
 import pytest
 from tests.support.browser import CHROMIUM, complaints, outside_requests, unclosed_tags
 
 from unbag.report import render_report
-from unbag.report.charts import Line, line_chart, ticks
 from unbag.tables import Roles, scan_table
 from unbag.tables.fit import FitOptions, fit_table
 from unbag.tables.record import fit_record
@@ -93,19 +90,6 @@ def test_unknown_numbers_do_not_break_it(record):
     metrics = {name: dict.fromkeys(values) for name, values in evaluation["metrics"].items()}
     broken = evaluation | {"metrics": metrics, "roc": [curve], "equivalent_labels": None}
     assert "not defined" in render_report(record | {"evaluation": broken})
-
-
-@pytest.mark.parametrize(("low", "high"), [(0, 1), (-3, 7), (0, 12345), (1e-4, 2e-4)])
-def test_ticks_are_few_and_inside(low, high):
-    found = ticks(low, high)
-    assert 2 <= len(found) <= 7
-    assert all(low - 1e-9 <= tick <= high + 1e-9 for tick in found)
-
-
-def test_a_line_stays_in_its_frame():
-    chart = line_chart([Line("a", [0, 1], [-5, 9])], x_label="", y_label="", title="", unit=True)
-    heights = [float(y) for y in re.findall(r",(-?[\d.]+)", chart.split('class="line')[1])]
-    assert min(heights) >= 0
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")

@@ -1,4 +1,4 @@
-"""`unbag check`: are these bags what the guarantees assume?"""
+"""`unbag check`: do these bags satisfy what the estimates assume?"""
 
 from __future__ import annotations
 
@@ -6,12 +6,7 @@ from typing import Annotated
 
 import typer
 
-from unbag.bags.holdout import take_bags
 from unbag.cli import options as opt
-from unbag.cli.console_tables import show_data
-from unbag.tables import read_bags, scan_table
-from unbag.tables.fit import check_table
-from unbag.tables.record import checks_record, data_record
 
 __all__ = ["check"]
 
@@ -33,12 +28,12 @@ def check(
         float, typer.Option(min=0.0001, max=0.5, help="Chance of a false alarm.")
     ] = 0.05,
     max_rows: Annotated[
-        int, typer.Option(min=1, help="Rows of the random bags that are asked.")
+        int, typer.Option(min=1, help="Most rows to test; larger tables are sampled by bag.")
     ] = 500_000,
-    strict: Annotated[bool, typer.Option(help="Exit with code 3 if anything is raised.")] = False,
+    strict: Annotated[bool, typer.Option(help="Exit with code 3 if a test fails.")] = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Say what a table of bags holds, and what speaks against bags that are random draws.
+    """Describe a table of bags, and test whether its bags are random groups of rows.
 
     Examples:
 
@@ -46,6 +41,12 @@ def check(
 
       unbag check visits.csv --bag clinic --count cases --strict --json
     """
+    from unbag.bags.holdout import take_bags
+    from unbag.cli.console_tables import show_data
+    from unbag.tables import read_bags, scan_table
+    from unbag.tables.fit import check_table
+    from unbag.tables.record import checks_record, data_record
+
     roles = opt.roles_of(bag, proportion, count, size, noise, key, ignore, category, number, task)
     words = opt.console(as_json)
     found = scan_table(table, roles, bag_table=bags_table)

@@ -2,40 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 from rich.table import Table
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
 
-from unbag.bags import Bags, make_bags
 from unbag.cli import options as opt
-from unbag.estimators import BagRidgeClassifier
-from unbag.evaluation.estimate import Estimate
-from unbag.evaluation.risk import estimate_risk
-from unbag.rules import RULES, DebiasedSquare, Rule
-from unbag.tables.record import plain
-from unbag.training import Settings, Trial, train
-from unbag.training.scoring import scores_of
+
+if TYPE_CHECKING:
+    from unbag.charts import Chart
+    from unbag.cli.digits import Outcome
 
 __all__ = ["demo"]
 
 BAG_SIZES = (20, 50)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """One line of the demo's table."""
-
-    bag_size: int
-    n_held_out: int
-    name: str
-    estimate: Estimate
-    true_error: float
 
 
 def demo(
@@ -57,6 +37,8 @@ def demo(
 
       unbag demo --json
     """
+    from unbag.cli.digits import run_bag_size
+
     console = opt.console(as_json)
     console.print(
         "Digits, odd or even. The learners see bags of images and the share of even ones in each "
@@ -66,64 +48,9 @@ def demo(
     console.print(table_of(outcomes))
     console.print(meaning_of(outcomes))
     if plot is not None:
-        draw(outcomes, plot)
+        chart_of(outcomes).save(plot)
         console.print(f"The picture is in {plot}.")
-    opt.answer(
-        {"seed": seed, "epochs": epochs, "lines": [plain_line(o) for o in outcomes]}, as_json
-    )
-
-
-def plain_line(outcome: Outcome) -> dict[str, Any]:
-    """A line of the table for a machine."""
-    estimate = {name: getattr(outcome.estimate, name) for name in ("value", "low", "high")}
-    return {
-        "bag_size": outcome.bag_size,
-        "rule": outcome.name,
-        "estimated_error": plain(estimate),
-        "true_error": outcome.true_error,
-    }
-
-
-def run_bag_size(bag_size: int, *, seed: int, epochs: int) -> list[Outcome]:
-    """Train every gradient rule in one stack, and the closed form beside them."""
-    X, digit = load_digits(return_X_y=True)
-    X, y = (X / 16).astype(np.float32), (digit % 2 == 0).astype(int)
-    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_state=seed)
-    bags = make_bags(X_train, y_train, bag_size=bag_size, seed=seed)
-    held_out = make_bags(X_test, y_test, bag_size=bag_size, seed=seed + 1)
-    rules = gradient_rules()
-    results = train(
-        [Trial(rule, 3e-3, seed) for rule in rules],
-        bags,
-        settings=Settings(max_epochs=epochs, redraw=True, progress=True),
-    )
-    scores = {label(r): scores_of(t, X_test) for r, t in zip(rules, results, strict=True)}
-    scores["ridge, closed form"] = ridge_scores(bags, X_test)
-    true_errors = {name: float(np.mean((s > 0.5) != (y_test == 1))) for name, s in scores.items()}
-    return [
-        Outcome(bag_size, held_out.n_bags, name, estimate_risk(s, held_out), true_errors[name])
-        for name, s in scores.items()
-    ]
-
-
-def gradient_rules() -> list[Rule]:
-    """Every rule with a gradient, and the debiased loss also as the paper trains it."""
-    rules = [rule() for rule in RULES.values() if rule.differentiable]
-    return [*rules, DebiasedSquare(debias="moving")]
-
-
-def label(rule: Rule) -> str:
-    """Name a reader of the table can look up."""
-    if isinstance(rule, DebiasedSquare):
-        return f"{rule.name}, {rule.debias}"
-    return rule.name
-
-
-def ridge_scores(bags: Bags, X: np.ndarray) -> np.ndarray:
-    """Scores of the closed-form learner trained on the same bags."""
-    ids = bags.bag_of_row
-    clf = BagRidgeClassifier().fit(bags.X, bags.proportions[ids], bags=ids)
-    return clf.predict_proba(X)[:, 1]
+    opt.answer({"seed": seed, "epochs": epochs, "lines": [o.to_dict() for o in outcomes]}, as_json)
 
 
 def table_of(outcomes: list[Outcome]) -> Table:
@@ -155,28 +82,16 @@ def meaning_of(outcomes: list[Outcome]) -> str:
     )
 
 
-def draw(outcomes: list[Outcome], path: Path) -> None:
-    """Draw intervals and true errors, one panel a bag size."""
-    from matplotlib.figure import Figure
+def chart_of(outcomes: list[Outcome]) -> Chart:
+    """Intervals and true errors, one row a rule and bag size."""
+    from unbag.charts import Chart, Series
 
-    figure = Figure(figsize=(9, 3.9), layout="constrained")
-    axes = figure.subplots(1, len(BAG_SIZES), sharey=True)
-    for axis, bag_size in zip(axes, BAG_SIZES, strict=True):
-        lines = [o for o in outcomes if o.bag_size == bag_size][::-1]
-        value, low, high, true = (
-            100 * np.array(column)
-            for column in zip(
-                *((o.estimate.value, o.estimate.low, o.estimate.high, o.true_error) for o in lines),
-                strict=True,
-            )
-        )
-        rows = np.arange(len(lines))
-        axis.hlines(rows, low, high, color="#4477aa", lw=5, alpha=0.35, label="95 % interval")
-        axis.plot(value, rows, "|", color="#4477aa", ms=12, mew=2, label="estimated from bags")
-        axis.plot(true, rows, "o", color="#cc3311", ms=5, label="true error")
-        axis.set(yticks=rows, yticklabels=[o.name for o in lines], xlim=(0, None))
-        axis.set(title=f"bags of {bag_size}", xlabel="error of single predictions, %")
-        axis.grid(axis="x", alpha=0.3)
-    handles, names = axes[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=3, frameon=False)
-    figure.savefig(path, dpi=150)
+    rows = range(len(outcomes))
+    value, low, high = (
+        [100 * getattr(o.estimate, end) for o in outcomes] for end in ("value", "low", "high")
+    )
+    estimates = Series(value, rows, low, high, "95 % interval from bags", "intervals")
+    true = Series([100 * o.true_error for o in outcomes], rows, name="true error", kind="points")
+    names = [f"{o.name}, bags of {o.bag_size}" for o in outcomes]
+    label = "error of single predictions, %"
+    return Chart("Digits, odd or even", label, "", [estimates, true], names=names)

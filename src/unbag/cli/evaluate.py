@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import TYPE_CHECKING
 
-import numpy as np
 import typer
 
-from unbag.bags import Bags
 from unbag.cli import options as opt
-from unbag.cli.console_tables import show_metrics, show_seen
-from unbag.errors import TableError
-from unbag.evaluation import evaluate_bags
-from unbag.tables import BagTable, Roles, make_bags_of, scan_table
-from unbag.tables.fingerprints import share_seen
-from unbag.tables.model import TableModel
-from unbag.tables.record import evaluation_record
+
+if TYPE_CHECKING:
+    from unbag.tables import Roles
 
 __all__ = ["evaluate"]
 
@@ -34,9 +28,9 @@ def evaluate(
 ) -> None:
     """Estimate error, AUC, calibration and more from bags, each with an interval.
 
-    The bags must be others than those the model was fitted on; it warns of those that are not.
-    Columns of bags are those named to `unbag fit`, unless named again (other names in the order
-    of the fit); `--size ""` and `--noise ""` say that there is none.
+    Use bags that the model was not fitted on; the command warns if it finds any that were. The
+    columns of bags are those of the fit unless named again, in the same order; `--size ""` and
+    `--noise ""` say that there is none.
 
     Examples:
 
@@ -44,16 +38,16 @@ def evaluate(
 
       unbag evaluate model/ next_month.csv --bag group --count conversions --json
     """
+    from unbag.cli.console_tables import show_metrics, show_seen
+    from unbag.tables import TableModel
+    from unbag.tables.record import evaluation_record
+
     fitted = TableModel.load(model)
     roles = roles_again(fitted.roles, bag, proportion, count, size, noise)
-    roles = replace(roles, task=fitted.classifier.task_)
-    if len(roles.targets) != len(fitted.roles.targets):
-        raise TableError(f"The model has {len(fitted.roles.targets)} outputs; name as many.")
-    rows = scan_table(table, roles, bag_table=bags_table, encoder=fitted.encoder)
-    scores, bags = scored_bags(rows, fitted)
-    found = evaluate_bags(scores, bags, confidence=confidence)
-    record = evaluation_record(found, fitted.roles.targets)
-    share, words = share_seen(rows.index, fitted.record.get("seen", "")), opt.console(as_json)
+    found, share = fitted.evaluate_with_overlap(
+        table, bag_table=bags_table, roles=roles, confidence=confidence
+    )
+    record, words = evaluation_record(found, fitted.roles.targets), opt.console(as_json)
     show_metrics(record, words)
     show_seen(share, words)
     opt.answer(record | {"share_seen": share}, as_json)
@@ -67,7 +61,9 @@ def roles_again(
     size: str | None,
     noise: str | None,
 ) -> Roles:
-    """Columns of bags: as before, or as named now; an empty name means none."""
+    """Columns of bags: as in the fit, or as named now; an empty name means none."""
+    from unbag.tables import Roles
+
     if proportion and count:
         raise typer.BadParameter("give either --proportion or --count.")
     named = bool(proportion or count)
@@ -91,16 +87,3 @@ def _in_order(names: list[str], before: tuple[str, ...]) -> tuple[str, ...]:
 
 def _again(name: str | None, before: str | None) -> str | None:
     return before if name is None else name or None
-
-
-def scored_bags(table: BagTable, model: TableModel) -> tuple[np.ndarray, Bags]:
-    """Scores of all rows, and the bags they are in; features are in memory chunk by chunk."""
-    n_rows, start = table.index.n_rows, 0
-    scores = np.empty((n_rows, len(model.outputs)))
-    codes = np.empty(n_rows, dtype=np.int32)
-    for chunk, part in model.predict_chunks(table.source, keep=[table.roles.bag]):
-        stop = start + len(part)
-        scores[start:stop] = part
-        codes[start:stop] = table.index.codes(chunk, table.roles.bag)
-        start = stop
-    return scores, make_bags_of(np.empty((n_rows, 0), dtype=np.float32), codes, table.index)

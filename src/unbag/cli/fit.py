@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from unbag.cli import options as opt
-from unbag.cli.console_tables import show_candidates, show_checks, show_data, show_metrics
-from unbag.report import render_report
-from unbag.tables import Roles, scan_table
-from unbag.tables.fit import fit_table
-from unbag.tables.model import check_free, stated_error
-from unbag.tables.options import BOOSTING, HELD_OUT, FitOptions, default_models
-from unbag.tables.record import data_record, fit_record
+
+if TYPE_CHECKING:
+    from unbag.tables import FitOptions, Roles
 
 __all__ = ["fit"]
 
@@ -49,7 +45,7 @@ def fit(
     held_out: Annotated[
         float,
         typer.Option(
-            min=HELD_OUT[0], max=HELD_OUT[1], help="Share of bags that choose, and that judge."
+            min=0.05, max=0.4, help="Share of bags held out to select, and share to evaluate."
         ),
     ] = 0.2,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
@@ -76,6 +72,13 @@ def fit(
 
       unbag fit people.csv --bags-table precincts.csv --bag precinct --proportion share -o model/
     """
+    from unbag.cli.console_tables import show_candidates, show_checks, show_data, show_metrics
+    from unbag.report import render_report
+    from unbag.tables import fit_table, scan_table
+    from unbag.tables.model import check_free
+    from unbag.tables.options import BOOSTING, default_models
+    from unbag.tables.record import data_record, fit_record
+
     roles = opt.roles_of(bag, proportion, count, size, noise, key, ignore, category, number, task)
     options = options_of(
         models=tuple(model) if model else default_models(),
@@ -108,7 +111,9 @@ def fit(
 
 
 def options_of(**values: Any) -> FitOptions:
-    """How the table is fitted; what cannot be is refused as typed."""
+    """Options of the fit; an invalid one is an error of the command line."""
+    from unbag.tables import FitOptions
+
     try:
         return FitOptions(**values)
     except ValueError as refusal:
@@ -138,6 +143,8 @@ def command_of(
 
 def error_sentence(record: dict[str, Any]) -> str:
     """The estimated error in one line."""
+    from unbag.tables.model import stated_error
+
     return (
         f"{record['chosen']} is chosen. Error on single rows, by bags that neither trained nor "
         f"chose it: {stated_error(record)}."

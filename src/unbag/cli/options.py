@@ -6,13 +6,15 @@ import json
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
 from unbag.errors import UnbagError
-from unbag.tables import Roles
+
+if TYPE_CHECKING:
+    from unbag.tables import Roles
 
 __all__ = [
     "Bag",
@@ -42,7 +44,7 @@ PICTURES = (".png", ".svg", ".pdf", ".jpg")
 
 
 def _writable(picture: Path | None) -> Path | None:
-    """Refuse a picture that could not be written, before the work that it shows."""
+    """Refuse a picture that cannot be written before any work is done."""
     if picture is not None and picture.suffix.lower() not in PICTURES:
         raise UnbagError(f"{picture}: the picture must end in {', '.join(PICTURES)}.")
     if picture is not None and not picture.parent.is_dir():
@@ -51,7 +53,7 @@ def _writable(picture: Path | None) -> Path | None:
 
 
 class TaskName(StrEnum):
-    """What bags hold proportions of."""
+    """What the proportions are proportions of."""
 
     binary = "binary"
     multiclass = "multiclass"
@@ -59,14 +61,17 @@ class TaskName(StrEnum):
 
 
 TablePath = Annotated[
-    str, typer.Argument(help="CSV or Parquet: a file, a folder, or a quoted pattern.")
+    str,
+    typer.Argument(
+        help="CSV, TSV, Parquet, Arrow or JSON lines: a file, a folder, or a quoted pattern."
+    ),
 ]
 Model = Annotated[Path, typer.Argument(help="Folder written by `unbag fit`.")]
 Bag = Annotated[str, typer.Option("--bag", help="Column that says which bag a row is in.")]
 BagAgain = Annotated[
     str | None, typer.Option("--bag", help="Column of the bag, if not that of the fit.")
 ]
-Confidence = Annotated[float, typer.Option(min=0.5, max=0.999, help="Of the intervals.")]
+Confidence = Annotated[float, typer.Option(min=0.5, max=0.999, help="Confidence of the intervals.")]
 Proportion = Annotated[
     list[str] | None,
     typer.Option(
@@ -96,7 +101,7 @@ Key = Annotated[
 ]
 Ignore = Annotated[list[str] | None, typer.Option("--ignore", help="Column to leave out.")]
 Category = Annotated[
-    list[str] | None, typer.Option("--category", help="Column of numbers that are categories.")
+    list[str] | None, typer.Option("--category", help="Column of numbers to read as categories.")
 ]
 Number = Annotated[
     list[str] | None,
@@ -104,11 +109,11 @@ Number = Annotated[
 ]
 Task = Annotated[
     TaskName | None,
-    typer.Option("--task", help="What several columns are of; by default, classes if they add up."),
+    typer.Option(
+        "--task", help="What several proportions are; by default classes if they add up to one."
+    ),
 ]
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace a file or a model that is there.")
-]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file or model.")]
 Plot = Annotated[
     Path | None,
     typer.Option("--plot", callback=_writable, help="Also draw a picture into this file."),
@@ -129,6 +134,8 @@ def roles_of(
     task: TaskName | None = None,
 ) -> Roles:
     """Meaning of the columns, from the options."""
+    from unbag.tables import Roles
+
     if bool(proportion) == bool(count):
         raise typer.BadParameter("give either --proportion or --count.")
     return Roles(
@@ -146,12 +153,12 @@ def roles_of(
 
 
 def console(as_json: bool) -> Console:
-    """Where words for people go: to the error stream when standard output is for a machine."""
-    # No markup: what stands in brackets or colons is part of a column's or a file's name.
+    """Console for people: on the error stream when standard output carries JSON."""
+    # No markup: brackets and colons are part of the names of columns and files.
     return Console(stderr=as_json, highlight=False, markup=False, emoji=False)
 
 
 def answer(values: dict[str, Any], as_json: bool) -> None:
-    """Write the answer for a machine, if one asked."""
+    """Write the answer as JSON, if asked to."""
     if as_json:
         sys.stdout.write(json.dumps(values, indent=1, allow_nan=False) + "\n")

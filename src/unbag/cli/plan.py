@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -13,8 +12,9 @@ from rich.table import Table
 
 from unbag.cli import options as opt
 from unbag.errors import ConditionError
-from unbag.planning import BagPlan, plan_bags
-from unbag.tables.record import plain
+
+if TYPE_CHECKING:
+    from unbag.planning import BagPlan
 
 __all__ = ["plan"]
 
@@ -61,6 +61,8 @@ def plan(
 
       unbag plan --instances 5000 --vc 3 --best-error 0.1 --plot plan.png
     """
+    from unbag.planning import plan_bags
+
     options: dict[str, Any] = {
         "n_bags": n_bags,
         "n_instances": n_instances,
@@ -78,7 +80,7 @@ def plan(
         raise typer.BadParameter(as_typed(str(refusal), context)) from None
     show_plan(found, opt.console(as_json))
     if plot is not None:
-        save_plot(found, plot)
+        found.plot().save(plot)
     opt.answer(plan_record(found), as_json)
 
 
@@ -90,15 +92,13 @@ def as_typed(words: str, context: typer.Context) -> str:
 
 def plan_record(found: BagPlan) -> dict[str, Any]:
     """The answer for a machine."""
-    return plain(
-        {
-            "asked": found.asked,
-            "answer": asdict(found.answer),
-            "table": [asdict(row) for row in found.table],
-            "certified": found.certified,
-            "sentence": str(found),
-        }
-    )
+    return {
+        "asked": found.asked,
+        "answer": asdict(found.answer),
+        "table": [asdict(row) for row in found.table],
+        "certified": found.certified,
+        "sentence": str(found),
+    }
 
 
 def show_plan(found: BagPlan, console: Console) -> None:
@@ -110,13 +110,3 @@ def show_plan(found: BagPlan, console: Console) -> None:
         table.add_row(*(str(cell) for cell in cells), style=style)
     console.print(table)
     console.print(str(found))
-
-
-def save_plot(found: BagPlan, path: Path) -> None:
-    """Draw the plan; the ending of the name chooses the format."""
-    # Imported here because only --plot needs it, and it takes a second.
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    found.plot(figure.subplots())
-    figure.savefig(path)

@@ -8,10 +8,6 @@ from typing import Annotated
 import typer
 
 from unbag.cli import options as opt
-from unbag.frames.chunks import require
-from unbag.tables import open_table
-from unbag.tables.model import TableModel
-from unbag.tables.writing import write_table
 
 __all__ = ["predict"]
 
@@ -38,6 +34,10 @@ def predict(
 
       unbag predict model/ "days/*.csv" --keep event_id -o scores.csv
     """
+    from unbag.frames.chunks import require
+    from unbag.tables import TableModel, open_table
+    from unbag.tables.writing import write_table
+
     fitted, source = TableModel.load(model), open_table(table)
     kept = fitted.kept(source.names) if not keep else list(dict.fromkeys(keep))
     require(source.names, [*kept, *fitted.encoder.names])

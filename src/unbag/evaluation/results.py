@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unbag.charts import Chart, Series, calibration_chart, roc_chart
 from unbag.evaluation.calibration import Curve
 from unbag.evaluation.estimate import Estimate
 from unbag.extras import import_extra
@@ -101,44 +102,20 @@ class Evaluation:
         """All estimates as plain numbers, for JSON, each with its note."""
         return {name: found.to_dict() for name, found in self.estimates.items()}
 
-    def plot_roc(self, ax: Any = None) -> Any:
-        """Draw the ROC curve, or one per class or label, with its pointwise band."""
-        ax = _axes(ax)
-        for number, curve in enumerate(self.roc):
-            _draw(ax, curve, "" if len(self.roc) == 1 else f"class {number}")
-        ax.plot([0, 1], [0, 1], ":", color="0.6")
-        ax.set(xlabel="false positive rate", ylabel="true positive rate", title="ROC from bags")
-        return ax
+    def plot_roc(self) -> Chart:
+        """The ROC curve, or one per class or label, with its pointwise band."""
+        return roc_chart(_by_name(self.roc))
 
-    def plot_calibration(self, ax: Any = None) -> Any:
-        """Draw the share of positives against the mean score of each bin."""
-        ax = _axes(ax)
-        for number, curve in enumerate(self.calibration):
-            low, high = curve.y - curve.low, curve.high - curve.y
-            label = "" if len(self.calibration) == 1 else f"class {number}"
-            bars = np.maximum([low, high], 0)
-            ax.errorbar(curve.x, curve.y, bars, fmt="o-", capsize=2, label=label)
-        ax.plot([0, 1], [0, 1], ":", color="0.6")
-        ax.set(xlabel="mean score", ylabel="share of positives", title="Calibration from bags")
-        return ax
+    def plot_calibration(self) -> Chart:
+        """The share of positives against the mean score of each bin."""
+        return calibration_chart(_by_name(self.calibration))
 
-    def plot_residuals(self, ax: Any = None) -> Any:
-        """Draw the histogram of the bags' residuals."""
-        ax = _axes(ax)
-        ax.hist(self.residuals.reshape(self.n_bags, -1), bins="auto")
-        ax.axvline(0, color="0.6", linestyle=":")
-        ax.set(xlabel="mean score minus proportion", ylabel="bags", title="Residuals of bags")
-        return ax
+    def plot_residuals(self) -> Chart:
+        """The histogram of the bags' residuals."""
+        counts, edges = np.histogram(self.residuals, bins="auto")
+        bars = Series(edges.tolist(), counts.tolist(), kind="bars")
+        return Chart("Residuals of bags", "mean score minus proportion", "bags", [bars])
 
 
-def _axes(ax: Any) -> Any:
-    if ax is not None:
-        return ax
-    from matplotlib.figure import Figure
-
-    return Figure().add_subplot()
-
-
-def _draw(ax: Any, curve: Curve, label: str) -> None:
-    (line,) = ax.plot(curve.x, curve.y, marker=".", label=label)
-    ax.fill_between(curve.x, curve.low, curve.high, alpha=0.2, color=line.get_color())
+def _by_name(curves: Sequence[Curve]) -> dict[str, dict[str, Any]]:
+    return {f"class {number}": vars(curve) for number, curve in enumerate(curves)}

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
+from unbag.charts import Chart, Series
 from unbag.planning.conditions import require, require_whole
 from unbag.planning.guarantee import Guarantee
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["BagPlan", "PlanRow", "plan_bags"]
 
@@ -90,18 +87,13 @@ class BagPlan:
             lines.append("| " + " | ".join(str(cell) for cell in cells) + " |")
         return "\n".join(lines)
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the guaranteed excess error against the number of bags, one curve per bag size."""
-        if ax is None:
-            from matplotlib.figure import Figure
-
-            ax = Figure(figsize=(6, 4), layout="constrained").subplots()
-        for size in sorted({self.bag_size, *(row.bag_size for row in self.table)}):
-            _plot_curve(ax, self, size)
-        ax.plot(self.n_bags, self.error, "k*", markersize=12, label="the answer")
-        ax.set(xscale="log", yscale="log", xlabel="bags", ylabel="guaranteed excess error")
-        ax.legend(fontsize="small", title="bag size")
-        return ax
+    def plot(self) -> Chart:
+        """The guaranteed excess error against the number of bags, one curve per bag size."""
+        sizes = sorted({self.bag_size, *(row.bag_size for row in self.table)})
+        answer = Series([self.n_bags], [self.error], name="the answer", kind="points")
+        lines = [_curve(self, size) for size in sizes]
+        labels = "bags", "guaranteed excess error"
+        return Chart("Error by number of bags", *labels, [*lines, answer], log=True)
 
 
 def plan_bags(
@@ -224,9 +216,8 @@ def _plan_size(
     return BagPlan("bag_size", answer, rows, guarantee)
 
 
-def _plot_curve(ax: Axes, plan: BagPlan, size: int) -> None:
+def _curve(plan: BagPlan, size: int) -> Series:
     numbers = [row.n_bags for row in plan.table]
     low, high = max(2, min(numbers) // 4), 4 * max(numbers)
     grid = sorted({round(low * (high / low) ** (step / 60)) for step in range(61)})
-    rows = [replace(plan.answer, bag_size=size, n_bags=n) for n in grid]
-    ax.plot(grid, [plan.guarantee(row.n_bags, size) for row in rows], label=str(size))
+    return Series(grid, [plan.guarantee(n, size) for n in grid], name=f"bags of {size}")

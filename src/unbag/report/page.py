@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from unbag.report.charts import Line, bar_chart, interval_chart, line_chart
+from unbag.charts import Chart, Series, calibration_chart, roc_chart
 from unbag.report.templates import render_template
 
 __all__ = ["render_report"]
@@ -75,82 +75,50 @@ def metric_words(name: str) -> str:
 def charts_of(record: dict[str, Any]) -> dict[str, Any]:
     """Every chart of the page, as SVG."""
     data, evaluation = record["data"], record["evaluation"]
-    return {
-        "sizes": bar_chart(
-            **data["size_histogram"],
-            x_label="rows in a bag",
-            y_label="bags",
-            title="Bag sizes",
-            whole=True,
-        ),
+    names = list(data["proportions"])
+    histograms = data["proportion_histogram"].items()
+    charts = {
+        "sizes": histogram_chart("Bag sizes", "rows in a bag", data["size_histogram"], whole=True),
         "proportions": [
-            bar_chart(
-                **found,
-                x_label=f"proportion of {name}",
-                y_label="bags",
-                title=f"Proportions: {name}",
-            )
-            for name, found in data["proportion_histogram"].items()
+            histogram_chart(f"Proportions: {name}", f"proportion of {name}", found)
+            for name, found in histograms
         ],
-        "roc": roc_chart(record),
-        "calibration": calibration_chart(record),
+        "roc": roc_chart(dict(zip(names, evaluation["roc"], strict=True))),
+        "calibration": calibration_chart(dict(zip(names, evaluation["calibration"], strict=True))),
         "candidates": candidates_chart(record["candidates"]),
         "curves": curve_charts(record["candidates"]),
-        "task": evaluation["task"],
     }
+    return {n: [c.svg() for c in v] if isinstance(v, list) else v.svg() for n, v in charts.items()}
 
 
-def output_names(record: dict[str, Any]) -> list[str]:
-    """What each curve is about."""
-    return list(record["data"]["proportions"])
+def histogram_chart(
+    title: str, label: str, found: dict[str, list[float]], *, whole: bool = False
+) -> Chart:
+    """Counts of bags between edges."""
+    bars = Series(found["edges"], found["counts"], kind="bars")
+    return Chart(title, label, "bags", [bars], whole=whole)
 
 
-def roc_chart(record: dict[str, Any]) -> str:
-    """ROC curves with pointwise bands."""
-    lines = [
-        Line(name, c["x"], c["y"], _or_y(c, "low"), _or_y(c, "high"))
-        for name, c in zip(output_names(record), record["evaluation"]["roc"], strict=True)
-    ]
-    labels = {"x_label": "false positive rate", "y_label": "true positive rate"}
-    return line_chart(lines, **labels, title="ROC from bags", diagonal=True, unit=True)
-
-
-def calibration_chart(record: dict[str, Any]) -> str:
-    """Share of positives against mean score, with intervals."""
-    lines = [
-        Line(name, c["x"], c["y"], _or_y(c, "low"), _or_y(c, "high"), points=True)
-        for name, c in zip(output_names(record), record["evaluation"]["calibration"], strict=True)
-    ]
-    labels = {"x_label": "mean score", "y_label": "share of positives"}
-    return line_chart(lines, **labels, title="Calibration from bags", diagonal=True, unit=True)
-
-
-def _or_y(curve: dict[str, Any], end: str) -> list[float]:
-    """An end of the interval; where there is none, the point itself."""
-    return [y if e is None else e for e, y in zip(curve[end], curve["y"], strict=True)]
-
-
-def candidates_chart(candidates: list[dict[str, Any]]) -> str:
-    """Square risks of the models that were tried."""
-    values = [tuple(c["risk"][n] for n in ("value", "low", "high")) for c in candidates]
+def candidates_chart(candidates: list[dict[str, Any]]) -> Chart:
+    """Square risk of each candidate."""
+    value, low, high = ([c["risk"][end] for c in candidates] for end in ("value", "low", "high"))
+    risks = Series(value, range(len(candidates)), low, high, kind="intervals")
     names = [c["name"] for c in candidates]
-    return interval_chart(
-        names, values, x_label="square risk on held-out bags", title="Models that were tried"
-    )
+    return Chart("Candidates", "square risk on held-out bags", "", [risks], names=names)
 
 
-def curve_charts(candidates: list[dict[str, Any]]) -> list[str]:
-    """Held-out risks in one chart; training losses, which have units of their own, in one each."""
+def curve_charts(candidates: list[dict[str, Any]]) -> list[Chart]:
+    """Held-out risks in one chart; training losses, which differ in scale, in one each."""
     watched = [_curve_of(c, "held_out_risk") for c in candidates if "held_out_risk" in c["history"]]
     trained = [_curve_of(c, "loss") for c in candidates if "loss" in c["history"]]
     charts = [_over_epochs(watched, "square risk on held-out bags")] if watched else []
     return charts + [_over_epochs([line], f"training loss of {line.name}") for line in trained]
 
 
-def _curve_of(candidate: dict[str, Any], measure: str) -> Line:
+def _curve_of(candidate: dict[str, Any], measure: str) -> Series:
     values = candidate["history"][measure]
-    return Line(candidate["name"], list(range(1, len(values) + 1)), values)
+    return Series(range(1, len(values) + 1), values, name=candidate["name"])
 
 
-def _over_epochs(lines: list[Line], title: str) -> str:
-    return line_chart(lines, x_label="epoch or tree", y_label=title, title=title)
+def _over_epochs(lines: list[Series], title: str) -> Chart:
+    return Chart(title, "epoch or tree", title, lines)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +15,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from unbag.errors import TableError
+from unbag.bags import Bags
+from unbag.errors import BagDataWarning, TableError
 from unbag.estimators.boosting import BagBoostingClassifier
 from unbag.estimators.classifier import BagClassifier
 from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.estimators.saving import ModelFolderError
+from unbag.evaluation import Evaluation, evaluate_bags
+from unbag.frames import TableEncoder
 from unbag.frames.chunks import Chunk, require
-from unbag.frames.encoder import TableEncoder
+from unbag.tables.fingerprints import share_seen
 from unbag.tables.prefetch import prefetch
 from unbag.tables.reading import TableSource, open_table
 from unbag.tables.roles import Roles
+from unbag.tables.scan import BagTable, make_bags_of, scan_table
 
 __all__ = ["TableModel", "stated_error"]
 
@@ -109,6 +114,57 @@ class TableModel:
         if not batches:
             raise TableError("The table has no rows.")
         return pa.Table.from_batches(batches)
+
+    def evaluate(
+        self,
+        table: Any,
+        *,
+        bag_table: Any = None,
+        roles: Roles | None = None,
+        confidence: float = 0.95,
+    ) -> Evaluation:
+        """Error, AUC and more on the bags of a table, each with an interval.
+
+        Parameters
+        ----------
+        table, bag_table : path or table
+            As for `unbag.tables.scan_table`. Use bags that the model was not fitted on; a
+            `BagDataWarning` tells if it was fitted on some.
+        roles : Roles, optional
+            Columns of the bags; None means those of the fit.
+        confidence : float
+        """
+        found, share = self.evaluate_with_overlap(
+            table, bag_table=bag_table, roles=roles, confidence=confidence
+        )
+        if share:
+            message = f"The model was fitted on {100 * share:.3g} % of these bags: use others."
+            warnings.warn(message, BagDataWarning, stacklevel=2)
+        return found
+
+    def evaluate_with_overlap(
+        self, table: Any, *, bag_table: Any, roles: Roles | None, confidence: float
+    ) -> tuple[Evaluation, float]:
+        """The evaluation, and the share of the bags that the model was fitted on."""
+        roles = replace(roles or self.roles, task=self.classifier.task_)
+        if len(roles.targets) != len(self.roles.targets):
+            raise TableError(f"The model has {len(self.roles.targets)} outputs; name as many.")
+        rows = scan_table(table, roles, bag_table=bag_table, encoder=self.encoder)
+        scores, bags = self._scored_bags(rows)
+        share = share_seen(rows.index, self.record.get("seen", ""))
+        return evaluate_bags(scores, bags, confidence=confidence), share
+
+    def _scored_bags(self, table: BagTable) -> tuple[Array, Bags]:
+        """Scores of all rows, and their bags; features are in memory chunk by chunk."""
+        n_rows, start = table.index.n_rows, 0
+        scores = np.empty((n_rows, len(self.outputs)))
+        codes = np.empty(n_rows, dtype=np.int32)
+        for chunk, part in self.predict_chunks(table.source, keep=[table.roles.bag]):
+            stop = start + len(part)
+            scores[start:stop] = part
+            codes[start:stop] = table.index.codes(chunk, table.roles.bag)
+            start = stop
+        return scores, make_bags_of(np.empty((n_rows, 0), dtype=np.float32), codes, table.index)
 
     def kept(self, names: Sequence[str]) -> list[str]:
         """Columns of a table that its predictions repeat unless told otherwise."""

@@ -1,0 +1,132 @@
+"""`Chart`: what is drawn, apart from how."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from unbag.extras import import_extra
+
+__all__ = ["Chart", "Kind", "Series", "is_number"]
+
+Kind = Literal["line", "points", "bars", "intervals"]
+Ends = tuple[float, float]
+
+
+def is_number(*values: float | None) -> bool:
+    """Whether all values are there and finite."""
+    return all(value is not None and math.isfinite(value) for value in values)
+
+
+@dataclass(frozen=True)
+class Series:
+    """Values that are drawn in one colour.
+
+    Parameters
+    ----------
+    x, y : sequence of float
+        Coordinates; what is None or not finite is left out. For "bars", `x` holds the edges, one
+        more than there are bars.
+    low, high : sequence of float
+        Ends of the interval of `y`, for "intervals" of `x`: a band around a line, a bar on a point.
+    name : str
+        Its entry in the legend.
+    kind : {"line", "points", "bars", "intervals"}
+    """
+
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+    name: str = ""
+    kind: Kind = "line"
+
+    def rows(self) -> list[tuple[float, float, float, float]]:
+        """Points with their intervals, as (x, y, low, high); without one, it has no width."""
+        centre = self.x if self.kind == "intervals" else self.y
+        low, high = (list(end) if len(end) else list(centre) for end in (self.low, self.high))
+        ends = [
+            (c if not is_number(a) else a, c if not is_number(b) else b)
+            for a, b, c in zip(low, high, centre, strict=True)
+        ]
+        rows = zip(self.x, self.y, ends, strict=True)
+        return [(float(x), float(y), *e) for x, y, e in rows if is_number(x, y)]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart that shows itself in a notebook and saves itself.
+
+    Parameters
+    ----------
+    title, x_label, y_label : str
+    series : sequence of Series
+    names : sequence of str
+        Names of the rows of "intervals", which are at y = 0, 1, 2 and so on, from the top.
+    unit : bool
+        Both axes go from 0 to 1, and the diagonal is drawn.
+    log : bool
+        Both axes are logarithmic.
+    whole : bool
+        The ticks of the x axis are whole numbers.
+
+    Examples
+    --------
+    >>> chart = Chart("Loss", "epoch", "loss", [Series([1, 2], [0.3, 0.2])])
+    >>> chart.svg().startswith("<svg")
+    True
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    series: Sequence[Series]
+    names: Sequence[str] = ()
+    unit: bool = False
+    log: bool = False
+    whole: bool = False
+
+    def svg(self) -> str:
+        """SVG text; a page may colour its parts by their classes."""
+        from unbag.charts.svg import render
+
+        return render(self)
+
+    def _repr_html_(self) -> str:
+        return f'<div style="max-width: 34em">{self.svg()}</div>'
+
+    def save(self, path: str | Path) -> Path:
+        """Write a picture: SVG by itself, PNG, PDF and JPG by matplotlib (``unbag[plot]``)."""
+        path = Path(path)
+        if path.suffix.lower() == ".svg":
+            path.write_text(self.svg(), encoding="utf-8")
+        else:
+            self.draw().figure.savefig(path, dpi=150)
+        return path
+
+    def draw(self, ax: Any = None) -> Any:
+        """Draw with matplotlib on these axes, or on new ones, and return them."""
+        import_extra("matplotlib", extra="plot", purpose="This picture")
+        from unbag.charts.axes import draw
+
+        return draw(self, ax)
+
+    def ends(self) -> tuple[Ends, Ends]:
+        """Range of the axes: the unit square, or what holds all values."""
+        if self.unit:
+            return (0.0, 1.0), (0.0, 1.0)
+        if self.names:
+            return self._span_of("x", zero=True), (len(self.names) - 0.5, -0.5)
+        bars = any(s.kind == "bars" for s in self.series)
+        return self._span_of("x", zero=False), self._span_of("y", zero=bars or not self.log)
+
+    def _span_of(self, axis: Literal["x", "y"], *, zero: bool) -> Ends:
+        values = [float(v) for s in self.series for v in getattr(s, axis) if is_number(v)]
+        across = [s for s in self.series if s.kind == "intervals"] if axis == "x" else []
+        values += [high for s in across for *_, high in s.rows()]
+        low, high = min(values, default=0.0), max(values, default=1.0)
+        low = min(low, 0.0) if zero else low
+        return (low, high) if low != high else (low - 0.5, high + 0.5)
