@@ -33,7 +33,6 @@ from unbag.tables import Roles, open_table, scan_table
 from unbag.tables.data import net_of
 from unbag.tables.model import TableModel
 from unbag.tables.parts import BagParts, bag_sums
-from unbag.tables.rowfiles import RowFiles
 from unbag.tables.streaming import train_stream
 from unbag.tables.writing import write_table
 from unbag.training import Settings, Trial, train
@@ -88,13 +87,15 @@ def copy(rows, features, folder, rows_per_part=250_000):
     """Write as many rows as will be dealt, in pieces as small, and read them back."""
     n_parts, n_chunks = max(rows // rows_per_part, 1), max(rows // CHUNK, 1)
     n = rows // (n_parts * n_chunks)
-    X, codes = np.zeros((n, features), dtype=np.float32), np.zeros(n, dtype=np.int32)
-    files = RowFiles(np.full(n_parts, n * n_chunks), features, folder)
-    files.fill([(part, X, codes) for part in range(n_parts)] for _ in range(n_chunks))
-    for part in range(n_parts):
-        for _ in files.read(part):
-            pass
-    files.close()
+    X = np.zeros((n, features + 1), dtype=np.float32)
+    paths = [folder / f"copy-{part}" for part in range(n_parts)]
+    for _ in range(n_chunks):
+        for path in paths:
+            with path.open("ab") as file:
+                file.write(X.data)
+    for path in paths:
+        np.fromfile(path, np.float32)
+        path.unlink()
 
 
 class Clock:

@@ -1,12 +1,12 @@
-"""Bags larger than memory: rows in any order are dealt to parts that each hold whole bags."""
+"""Partition a table larger than memory: rows in any order become files of whole bags."""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import cycle, pairwise
+from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from unbag.bags import Bags
+from unbag.errors import TableError
 from unbag.frames.chunks import Chunk
 from unbag.randomness import numpy_generator
 from unbag.tables.grouping import grouped
 from unbag.tables.index import BagIndex
 from unbag.tables.prefetch import prefetch_map
-from unbag.tables.rowfiles import RowFiles, Scratch
 from unbag.tables.scan import BagTable, make_bags_of
 
 __all__ = ["BagParts", "bag_sums", "plan_parts"]
@@ -46,7 +46,7 @@ class Plan:
 
 
 def plan_parts(index: BagIndex, positions: Array, *, rows_per_part: int, seed: int) -> Plan:
-    """Deal bags to parts at random, so that none but the oversized one outgrows memory.
+    """Assign bags to parts at random, so that all but the oversized part fit in memory.
 
     A bag of more than a quarter of `rows_per_part` goes to the oversized part. Every part holds at
     least two bags if there are two, because the unbiased rules compare distinct bags.
@@ -74,13 +74,13 @@ def plan_parts(index: BagIndex, positions: Array, *, rows_per_part: int, seed: i
 
 
 class BagParts:
-    """Encoded rows of some bags on disk, dealt to parts; remove them with `close` or ``with``.
+    """Encoded rows of some bags on disk, in parts of whole bags; use ``with``, or `close`.
 
     Parameters
     ----------
     table : BagTable
     groups : mapping from name to positions of bags
-        Disjoint sets of bags that are wanted apart, such as training and held-out ones.
+        Disjoint sets of bags to keep apart, such as training and held-out ones.
     rows_per_part : int
         Rows of a part, up to half as many again, unless its bags outgrow a part.
     folder : path, optional
@@ -107,10 +107,10 @@ class BagParts:
         for name, positions in groups.items():
             self._add_group(name, positions, seed)
         self._place_bags()
-        sizes = [self.index.sizes[positions].sum() for positions in self._positions]
-        self._files = RowFiles(np.array(sizes, dtype=np.int64), self.n_features, folder)
+        self._row = np.dtype([("bag", np.int32), ("x", np.float32, (self.n_features,))])
+        self._folder = tempfile.TemporaryDirectory(dir=folder, prefix="unbag-")
         try:
-            self._files.fill(self._dealt())
+            self._write()
         except BaseException:
             self.close()
             raise
@@ -137,32 +137,37 @@ class BagParts:
         """Number of parts of all groups."""
         return sum(map(len, self.parts.values()))
 
-    def _dealt(self) -> Iterator[list[tuple[int, Array, Array]]]:
-        """Features and bags of the rows of each part, chunk by chunk of the table."""
-        # Once a block this large is freed, glibc keeps the pages of smaller ones for later chunks.
-        Scratch().array(7 << 20)
-        memory = cycle([(Scratch(), Scratch()) for _ in range(3)])  # two are filled, one is written
-        given = zip(self.table.source.chunks(self.table.columns), memory, strict=False)
-        for X, codes, ends in prefetch_map(self._sorted, given):
-            pieces = enumerate(pairwise(ends))
-            yield [(part, X[a:b], codes[a:b]) for part, (a, b) in pieces if a < b]
+    def _path(self, part: int) -> Path:
+        return Path(self._folder.name) / str(part)
 
-    def _sorted(self, given: tuple[Chunk, tuple[Scratch, Scratch]]) -> tuple[Array, Array, Array]:
-        """Features and bags of a chunk in the order of parts, and where those of each end."""
-        chunk, (first, second) = given
-        shape = chunk.batch.num_rows, self.n_features
-        columns, rows = first.array(*shape, order="F"), second.array(*shape)
-        self.table.encoder.encode_into(columns, chunk)
-        np.copyto(rows, columns)
-        codes = self.index.codes(chunk, self.table.roles.bag)
-        order, ends = grouped(self.part_of[codes] + 1, self.n_parts + 1)
-        X = first.array(*shape)
-        np.take(rows, order, axis=0, out=X, mode="clip")
-        return X, codes.take(order), ends[1:]  # those before are of no part
+    def _write(self) -> None:
+        """Append the rows of every chunk to the files of their parts."""
+        counts = np.zeros(self.n_parts, dtype=np.int64)
+        chunks = self.table.source.chunks(self.table.columns)
+        for rows, ends in prefetch_map(self._by_part, chunks):
+            for part, (start, stop) in enumerate(pairwise(ends)):
+                if start < stop:
+                    with self._path(part).open("ab") as file:
+                        file.write(rows[start:stop].data)
+            counts += np.diff(ends)
+        if any(
+            n != self.index.sizes[p].sum() for n, p in zip(counts, self._positions, strict=True)
+        ):
+            raise TableError("The table changed while it was read: a bag has another size.")
+
+    def _by_part(self, chunk: Chunk) -> tuple[Array, Array]:
+        """Encoded rows of a chunk in the order of parts, and where those of each part end."""
+        n_rows = chunk.batch.num_rows
+        features = np.empty((n_rows, self.n_features), dtype=np.float32, order="F")
+        self.table.encoder.encode_into(features, chunk)
+        rows = np.empty(n_rows, dtype=self._row)
+        rows["x"], rows["bag"] = features, self.index.codes(chunk, self.table.roles.bag)
+        order, ends = grouped(self.part_of[rows["bag"]] + 1, self.n_parts + 1)
+        return rows.take(order), ends[1:]  # those before are of no part
 
     def bags(self, part: int) -> Bags:
         """Whole bags of a part, in memory."""
-        [(X, codes)] = self._files.read(part)
+        [(X, codes)] = self._read(part)
         return self.bags_of(part, X, codes)
 
     def bags_of(self, part: int, X: Array, codes: Array) -> Bags:
@@ -172,21 +177,27 @@ class BagParts:
     def rows(self, parts: Sequence[int], *, n_rows: int = 65_536) -> Iterator[tuple[Array, Array]]:
         """Features and bags of the rows of parts, some at a time, in the order they came."""
         for part in parts:
-            yield from self._files.read(part, n_rows=n_rows)
+            yield from self._read(part, n_rows)
+
+    def _n_rows(self, part: int) -> int:
+        return int(self.index.sizes[self._positions[part]].sum())
+
+    def _read(self, part: int, n_rows: int | None = None) -> Iterator[tuple[Array, Array]]:
+        size = self._n_rows(part)
+        step = n_rows or size
+        for first in range(0, size, step):
+            offset = first * self._row.itemsize
+            rows = np.fromfile(self._path(part), self._row, min(step, size - first), offset=offset)
+            yield np.ascontiguousarray(rows["x"]), np.ascontiguousarray(rows["bag"])
 
     def close(self) -> None:
         """Remove the files."""
-        self._files.close()
+        self._folder.cleanup()
 
     def __enter__(self) -> BagParts:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
@@ -203,7 +214,7 @@ def bag_sums(chunks: Iterator[tuple[Array, Array]], n_bags: int, n_features: int
         order, ends = grouped(codes, n_bags)
         present = np.flatnonzero(np.diff(ends))
         ends = np.append(ends[present], len(order))
-        # A sparse product adds up rows where they lie: four times faster than sorting them first.
+        # A sparse product adds rows in place, four times faster than sorting them first.
         shape = len(present), len(order)
         sums[present] += csr_array((np.ones(len(order)), order, ends), shape=shape) @ X
     return sums
