@@ -16,6 +16,7 @@ from unbag.bags.validation import check_proportions_differ
 from unbag.errors import BagDataError
 from unbag.estimators.saving import plain_parameters
 from unbag.evaluation.risk import estimate_risk
+from unbag.frames import TableEncoder, frame_encoder
 
 __all__ = ["BagEstimator"]
 
@@ -25,10 +26,14 @@ Array = NDArray[Any]
 class BagEstimator(ClassifierMixin, BaseEstimator):
     """Base of the classifiers: `fit` and `score` take bags, and `bags=None` is supervised learning.
 
+    A frame with strings, categories, dates or missing values is encoded by `encoder_`, a
+    `TableEncoder`; one of plain numbers is used as it is.
+
     With scikit-learn's metadata routing on, ``groups=`` feeds the splitter, `fit` and `score`.
     """
 
     task_: Task
+    encoder_: TableEncoder | None
     __metadata_request__fit = {"bags": "groups"}  # noqa: RUF012
     __metadata_request__score = {"bags": "groups"}  # noqa: RUF012
     __metadata_request__partial_fit = {"bags": "groups"}  # noqa: RUF012
@@ -52,7 +57,7 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
         y = np.asarray(y)
-        X = validate_data(self, X, reset=reset, **self._input_checks())
+        X = self._numbers(X, reset=reset, **self._input_checks())
         if len(X) != len(y):
             raise BagDataError(
                 f"X and y must have the same length: inconsistent numbers of samples, "
@@ -70,11 +75,19 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
         self.task_ = data.task
         return data
 
+    def _numbers(self, X: Any, *, reset: bool, **checks: Any) -> Any:
+        """Validate instances; a frame with text, dates or gaps is encoded by a `TableEncoder`."""
+        if reset:
+            self.encoder_ = frame_encoder(X)
+        if self.encoder_ is not None:
+            X = self.encoder_.transform(X)
+        return validate_data(self, X, reset=reset, **checks)
+
     def _adopt(self, task: Task, n_outputs: int, n_features: int) -> None:
         """Set what `_read` learns, for bags that are validated already."""
         self.task_ = task
         self.classes_ = np.arange(max(2, n_outputs))
-        self.n_features_in_ = n_features
+        self.n_features_in_, self.encoder_ = n_features, None
 
     def _bags_of_one(self, X: Array, y: Array, classes: Any) -> Bags:
         if y.ndim == 2 and y.shape[1] == 1:
@@ -107,6 +120,7 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
             "classes": self.classes_.tolist(),
             "n_features": int(self.n_features_in_),
             "feature_names": None if names is None else names.tolist(),
+            "encoder": None if self.encoder_ is None else self.encoder_.to_dict(),
             "parameters": plain_parameters(self.get_params(deep=False)),
         }
 
@@ -117,6 +131,8 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
         model.task_ = description["task"]
         model.classes_ = np.asarray(description["classes"])
         model.n_features_in_ = description["n_features"]
+        encoder = description["encoder"]
+        model.encoder_ = None if encoder is None else TableEncoder.from_dict(encoder)
         if description["feature_names"] is not None:
             model.feature_names_in_ = np.asarray(description["feature_names"], dtype=object)
         return model
@@ -136,7 +152,7 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
     def _instances(self, X: Any) -> Array:
         check_is_fitted(self)
         checks = self._input_checks() | {"ensure_min_samples": 1}
-        return np.asarray(validate_data(self, X, reset=False, **checks))
+        return np.asarray(self._numbers(X, reset=False, **checks))
 
     def decision_function(self, X: Any) -> Array:
         """How surely an instance is positive, or has a label: above zero, `predict` says it is.
@@ -193,7 +209,7 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 "sample_weight cannot be used with bags: a bag's proportion is an unweighted mean."
             )
-        X = validate_data(self, X, reset=False, **self._input_checks())
+        X = self._numbers(X, reset=False, **self._input_checks())
         data = Bags.from_arrays(X, bags=bags, y=y, noise_variance=noise_variance, task=self.task_)
         return 1.0 - estimate_risk(self._scores(X), data).value
 

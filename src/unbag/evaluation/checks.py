@@ -16,6 +16,7 @@ from unbag.errors import BagDataError, BagDataWarning
 from unbag.evaluation import bag_tests, feature_tests, order_tests
 from unbag.evaluation.bag_tests import Answer
 from unbag.extras import import_extra
+from unbag.frames import frame_encoder
 
 __all__ = ["BagReport", "Finding", "check_bags", "check_made_bags"]
 
@@ -267,11 +268,13 @@ def check_bags(
         raise BagDataError(
             "check_bags needs the bags: pass `bags`, a BagTarget as y, or a Bags as X."
         )
+    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+    if (encoder := frame_encoder(X)) is not None:
+        X, names = encoder.transform(X), encoder.features
     with warnings.catch_warnings():
         # What this warning says is one of the findings.
         warnings.simplefilter("ignore", BagDataWarning)
         data = as_bags(X, y, bags=bags, noise_variance=noise_variance)
-    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
     return check_made_bags(data, level=level, names=names, blocks=blocks)
 
 

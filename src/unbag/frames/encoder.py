@@ -15,11 +15,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from unbag.errors import TableError
-from unbag.frames.chunks import Chunk, TableInMemory, require
+from unbag.frames.chunks import Chunk, TableInMemory, as_arrow, is_frame, require
 from unbag.frames.columns import READERS, ColumnScan
 from unbag.frames.parsing import as_text, refuse_beyond
 
-__all__ = ["Column", "TableEncoder"]
+__all__ = ["Column", "TableEncoder", "frame_encoder"]
 
 Array = NDArray[Any]
 MAX_CATEGORIES = 30
@@ -168,7 +168,7 @@ class Column:
         return np.array([*buckets, -1])[codes]
 
 
-class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class TableEncoder(TransformerMixin, BaseEstimator):
     """Turn the columns of a frame into float32 features.
 
     Numbers and dates are standardised. A category of few values gets a feature per value, one of
@@ -292,3 +292,24 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         columns = [Column(**c | {"values": tuple(c["values"])}) for c in values["columns"]]
         encoder.columns_ = tuple(columns)
         return encoder
+
+
+def frame_encoder(X: Any) -> TableEncoder | None:
+    """An encoder fitted to a frame that holds more than numbers, and None for anything else.
+
+    Examples
+    --------
+    >>> frame_encoder(pa.table({"x": [1.0, 2.0]})) is None, frame_encoder(np.ones((2, 2))) is None
+    (True, True)
+    >>> frame_encoder(pa.table({"x": [1.0, None]})).features
+    ['x', 'x missing']
+    """
+    if not is_frame(X):
+        return None
+    table = as_arrow(X)
+    kinds = (pa.types.is_integer, pa.types.is_floating)
+    plain = all(
+        any(is_kind(column.type) for is_kind in kinds) and not column.null_count
+        for column in table.columns
+    )
+    return None if plain else TableEncoder().fit(table)

@@ -58,7 +58,7 @@ def is_text(kind: pa.DataType) -> bool:
 def text_of(values: pa.Array) -> pa.Array:
     """Any column as trimmed strings; empty ones are missing."""
     if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
+        values = values.dictionary.cast(pa.string()).take(values.indices)  # views do not decode
     if not pa.types.is_string(values.type):
         values = values.cast(pa.string())
     trimmed = pc.utf8_trim_whitespace(values)

@@ -151,6 +151,8 @@ def warn_of_rounding(X: Any) -> None:
     """
     if isinstance(X, Tensor) or np.can_cast((X := np.asarray(X)).dtype, np.float32):
         return
+    if X.dtype.kind == "O":  # a frame, which is encoded
+        return
     X = X.reshape(len(X), -1).astype(float, copy=False)
     low, high, deviation = X.min(axis=0), X.max(axis=0), X.std(axis=0)
     largest = np.maximum(np.abs(low), np.abs(high))
