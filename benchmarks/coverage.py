@@ -52,20 +52,27 @@ CHANCE = "within two standard errors of the range's end"
 def truths(world: World) -> dict[str, float]:
     """Metrics of the population."""
     labels, scores, weights = world.labelled()
-    bins = np.arange(len(world.scores)) * N_BINS // len(world.scores)
-    gaps = np.bincount(bins, world.shares * (world.chances - world.scores))
-    above = world.scores > ROC_CUT
+    middle = np.cumsum(world.shares) - world.shares / 2
+    gaps = np.bincount((middle * N_BINS).astype(int), world.shares * (world.chances - world.scores))
+    masses, above, inside = world.shares * world.chances, world.scores > ROC_CUT, _middle(world)
     found = {name: f(*world.errors()) for name, f in DECISION_METRICS.items()}
     return found | {
         "error": sum(world.errors()[:2]),
+        "error2": sum(world.errors()[:2]),
         "brier": weights @ (scores - labels) ** 2,
         "log_loss": metrics.log_loss(labels, scores, sample_weight=weights),
         "auc": metrics.roc_auc_score(labels, scores, sample_weight=weights),
         "average_precision": metrics.average_precision_score(labels, scores, sample_weight=weights),
         "calibration_error": np.abs(gaps).sum(),
-        "calibration_point": world.chances[bins == N_BINS // 2].mean(),
-        "roc_point": world.chances[above].sum() / world.chances.sum(),
+        "calibration_point": masses[inside].sum() / world.shares[inside].sum(),
+        "roc_point": masses[above].sum() / masses.sum(),
     }
+
+
+def _middle(world: World) -> np.ndarray:
+    """Which scores lie in the middle bin."""
+    middle = np.cumsum(world.shares) - world.shares / 2
+    return (middle * N_BINS).astype(int) == N_BINS // 2
 
 
 def estimates(world: World, table: ScoreTable) -> dict[str, tuple[float, float, float]]:
@@ -73,16 +80,18 @@ def estimates(world: World, table: ScoreTable) -> dict[str, tuple[float, float, 
     kurtosis = LAPLACE_KURTOSIS if table.noise.any() else 0.0
     errors = estimate_errors(table, noise_kurtosis=kurtosis)
     intervals = decision_intervals(errors)
-    found = {name: (value, low, high) for name, (value, _, low, high) in intervals.items()}
+    found = {name: (e.value, e.low, e.high) for name, e in intervals.items()}
     found |= _risks(table, kurtosis)
+    from unbag.evaluation.confusion import DECISION_METRICS as DM
+    e=decision_intervals(errors, metrics={"error2": lambda fp,fn,h: fp+fn+0*h})["error2"]; found["error2"]=(e.value,e.low,e.high)
     positives = fit_positives(table)
     gradients = {name: f(positives) for name, f in SCORE_METRICS.items()}
     gradients |= _points(world, positives)
     for name, gradient in gradients.items():
         e = score_metric(gradient, positives, noise_kurtosis=kurtosis)
         found[name] = e.value, e.low, e.high
-    value, _, low, high = calibration_error(positives, n_bins=N_BINS)
-    return found | {"calibration_error": (value, low, high)}
+    e = calibration_error(positives, n_bins=N_BINS)
+    return found | {"calibration_error": (e.value, e.low, e.high)}
 
 
 def _risks(table: ScoreTable, kurtosis: float) -> dict[str, tuple[float, float, float]]:
@@ -106,8 +115,7 @@ def _points(world: World, positives) -> dict[str, Gradient]:
     table, prior = positives.table, positives.prior
     above = (table.scores > ROC_CUT).astype(float)
     rate = positives.masses @ above / prior
-    edges = world.scores[[len(world.scores) * b // N_BINS for b in (2, 3)]]
-    inside = ((table.scores >= edges[0]) & (table.scores < edges[1])).astype(float)
+    inside = np.isin(table.scores, world.scores[_middle(world)]).astype(float)
     share = table.average(inside)
     chance = positives.masses @ inside / share
     return {

@@ -11,7 +11,13 @@ from scipy import special
 
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.functionals import Positives
-from unbag.evaluation.influence import mass_covariance, spread_of, studentised_interval
+from unbag.evaluation.influence import (
+    mass_covariance,
+    paired_factor,
+    spread_of,
+    studentised_interval,
+    variance_error,
+)
 
 __all__ = ["Curve", "calibration_curve", "calibration_error", "roc_curve", "score_bins"]
 
@@ -140,16 +146,21 @@ def calibration_error(
         ]
     )
     deviations = np.sqrt(np.maximum(np.diag(covariance), 1e-18))
-    errors, others = np.split(_draws(covariance, positives.table.freedom), 2)
+    by_variance = variance_error(positives) * np.array(
+        [paired_factor(positives, m)[1] for m in members]
+    )
+    errors, others = np.split(_draws(covariance, by_variance, positives.table.freedom), 2)
     signs = np.where(gaps + others < 0, -1, 1)
     total = np.abs(gaps).sum()
-    # A gap that looks small may be as large as its error: spread evenly, the same sum is likelier
-    # to come from a larger calibration error, and the upper end allows for that.
-    spread = _folded_mean(gaps, deviations)
     tail = (1 - confidence) / 2
-    low, _ = _error_at(total, np.abs(gaps), signs, errors, 1 - tail)
-    value, deviation = _error_at(total, np.abs(gaps), signs, errors, 0.5)
-    high, _ = _error_at(total, spread, signs, errors, tail)
+    # A small gap may be none at all, or as large as its error: the lower end allows for the first,
+    # because none adds only noise to the sum, the upper end for the second.
+    clear = np.maximum(np.abs(gaps) - 2 * deviations, 0)
+    likely = np.sqrt(np.maximum(gaps**2 - deviations**2, 0))
+    clear, likely = (s if s.any() else np.abs(gaps) + 1e-12 for s in (clear, likely))
+    low, _ = _error_at(total, clear, signs, errors, 1 - tail)
+    value, deviation = _error_at(total, likely, signs, errors, 0.5)
+    high, _ = _error_at(total, _folded_mean(gaps, deviations), signs, errors, tail)
     return Estimate(value, low, high, deviation, n_bags=table.n_bags, confidence=confidence)
 
 
@@ -164,7 +175,7 @@ def _error_at(
     total: float, sizes: Array, signs: Array, errors: Array, probability: float
 ) -> tuple[float, float]:
     """Error at which `total` is that quantile of the noisy sum, and the sum's deviation there."""
-    shape = signs * sizes / max(sizes.sum(), 1e-12)
+    shape = signs * sizes / sizes.sum()
     truths = np.concatenate([[0.0], total * np.geomspace(0.02, 4, N_STEPS)])
     sums = sum(np.abs(truths[:, None] * s + e) for s, e in zip(shape.T, errors.T, strict=True))
     quantiles = np.quantile(sums, probability, axis=1)
@@ -174,10 +185,16 @@ def _error_at(
     return found, float(sums[np.searchsorted(truths, found)].std())
 
 
-def _draws(covariance: Array, freedom: float) -> Array:
-    """Twice `N_DRAWS` errors of the gaps, t-distributed; always the same, so results repeat."""
+def _draws(covariance: Array, by_variance: Array, freedom: float) -> Array:
+    """Twice `N_DRAWS` errors of the gaps; always the same, so results repeat.
+
+    The part `by_variance` comes with the error of the residual variance: where that is too low, so
+    is the covariance.
+    """
     rng = np.random.default_rng(0)
-    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+    linear = covariance - np.outer(by_variance, by_variance)
+    values, vectors = np.linalg.eigh((linear + linear.T) / 2)
     root = vectors * np.sqrt(np.maximum(values, 0))
     normal = rng.standard_normal((2 * N_DRAWS, len(values))) @ root.T
-    return normal / np.sqrt(rng.chisquare(freedom, (2 * N_DRAWS, 1)) / freedom)
+    ratio = rng.chisquare(freedom, (2 * N_DRAWS, 1)) / freedom
+    return normal / np.sqrt(ratio) + by_variance * (1 / ratio - 1) * np.sqrt(freedom / 2)

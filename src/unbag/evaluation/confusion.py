@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.functionals import ScoreTable
+from unbag.evaluation.influence import jackknife_spread, studentised_interval
 from unbag.evaluation.intervals import ResidualLaw, invert_law
 from unbag.evaluation.residual_laws import fitted_law
 from unbag.evaluation.weighting import Fit, fit_variance, group_bags
@@ -47,6 +48,15 @@ DECISION_METRICS: dict[str, Metric] = {
     "false_negatives": lambda fp, fn, h: fn + 0 * h,
     "true_positives": lambda fp, fn, h: h - fp,
 }
+# What a metric divides by. Multiplied by it, the metric is linear, and so is its error.
+DENOMINATORS: dict[str, Metric] = {
+    "balanced_error": lambda fp, fn, h: _prior(fp, fn, h) * (1 - _prior(fp, fn, h)),
+    "precision": lambda fp, fn, h: h,
+    "recall": _prior,
+    "specificity": lambda fp, fn, h: 1 - _prior(fp, fn, h),
+    "f1": lambda fp, fn, h: h + _prior(fp, fn, h),
+}
+FEW_BAGS = 16
 
 
 @dataclass(frozen=True)
@@ -60,6 +70,8 @@ class Errors:
     fit : Fit
         Risk and mean residual, with the bags' weights.
     sizes, noise : array of shape (n_bags,)
+    parts : array of shape (3, n_bags)
+        What each bag contributes to the variance of the residual, its mean and `chosen`.
     noise_kurtosis : float
         Of the intervals.
     """
@@ -70,6 +82,7 @@ class Errors:
     fit: Fit
     sizes: Array
     noise: Array
+    parts: Array
     noise_kurtosis: float
 
     @cached_property
@@ -104,8 +117,17 @@ def estimate_errors(table: ScoreTable, *, noise_kurtosis: float | None = None) -
         fit=fit,
         sizes=table.sizes,
         noise=table.noise,
+        parts=_parts(table, residuals, fit),
         noise_kurtosis=fitted_law(law, fit, *data).noise_kurtosis,
     )
+
+
+def _parts(table: ScoreTable, residuals: Array, fit: Fit) -> Array:
+    squares = table.sizes * ((residuals - fit.mean) ** 2 - table.noise)
+    chosen = table.bag_mean(table.hard)
+    shares = table.sizes / table.n_instances
+    rows = ((fit.weights, squares), (fit.shares, residuals), (shares, chosen))
+    return np.stack([w * (v - w @ v / w.sum()) for w, v in rows])
 
 
 def _one_class(table: ScoreTable) -> bool:
@@ -149,7 +171,14 @@ def decision_intervals(
             found[name] = Estimate(np.nan, np.nan, np.nan, np.nan)
             continue
         law = paths[:, part], (second[:, :, part], third[:, part])
-        low, high = _inverted(metric, value, *law, confidence=confidence)
+        below = DENOMINATORS.get(name, lambda fp, fn, h: 1 + 0 * h)
+        ratio = below(*paths[:, part]) / below(*estimate)
+        low, high = _inverted(metric, value, *law, ratio, confidence=confidence)
+        if len(errors.sizes) < FEW_BAGS:
+            gradient = _gradient(metric, floor[:, None])[:, 0]
+            spread = jackknife_spread(gradient @ errors.parts)
+            ends = studentised_interval(value, spread, confidence=confidence)
+            low, high = min(low, ends[0]), max(high, ends[1])
         error = float(starts[name][0][0])
         found[name] = Estimate(
             value, low, high, error, n_bags=len(errors.sizes), confidence=confidence
@@ -158,12 +187,18 @@ def decision_intervals(
 
 
 def _inverted(
-    metric: Metric, value: float, path: Array, cumulants: tuple[Array, Array], *, confidence: float
+    metric: Metric,
+    value: float,
+    path: Array,
+    cumulants: tuple[Array, Array],
+    ratio: Array,
+    *,
+    confidence: float,
 ) -> tuple[float, float]:
     truths = metric(*path)
     deviation, skewness, _ = _law(metric, path, cumulants)
     rising = np.concatenate([[True], np.diff(np.maximum.accumulate(truths)) > 0])
-    law = truths[rising], deviation[rising], skewness[rising]
+    law = truths[rising], (ratio * deviation)[rising], skewness[rising]
     tail = (1 - confidence) / 2
     return (
         invert_law(value, *law, probability=1 - tail),

@@ -127,7 +127,8 @@ class Positives:
     @cached_property
     def chances(self) -> Array:
         """Working probability of a positive at each score; only spreads depend on it."""
-        return working_chances(self.table, self.masses, self.control)
+        chances = working_chances(self.table, self.masses, self.control)
+        return _with_variance(chances, self.table, self.control, self.variance)
 
     @cached_property
     def prior(self) -> float:
@@ -219,6 +220,8 @@ def _assemble(
     correction = _adjoint(table, shared)
     masses = table.shares * control + correction
     squares = _square_weights(table, precision)
+    # One error more than seen: few errors may be fewer by chance than there are.
+    variance = max(found, 0.0) + 1 / table.n_instances
     return Positives(table, masses, control, variance, residuals, weights, squares, mix)
 
 
@@ -249,6 +252,22 @@ def working_chances(table: ScoreTable, masses: Array, control: Array) -> Array:
         if np.abs(step).max() < 1e-3:
             break
     return np.clip(special.expit(design @ coefficients), 1e-4, 1 - 1e-4)
+
+
+def _with_variance(chances: Array, table: ScoreTable, control: Array, variance: float) -> Array:
+    r"""Chances moved towards certainty, or towards 1/2, until :math:`E(y - c)^2` is `variance`.
+
+    That average is linear in the chances, so one step of a mixture suffices.
+    """
+
+    def square(guess: Any) -> float:
+        return float(table.average(guess * (1 - 2 * control) + control**2))
+
+    found = square(chances)
+    target = np.round(chances) if found > variance else 0.5
+    gap = found - square(target)
+    share = np.clip((found - variance) / gap, 0, 1) if abs(gap) > 1e-12 else 0.0
+    return (1 - share) * chances + share * target
 
 
 def _solved(matrix: Array, target: Array) -> Array:

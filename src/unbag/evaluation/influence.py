@@ -64,13 +64,16 @@ def spread_of(
     :math:`u = g_\perp + b (1 - \eta)(c - p) - (b \eta / 2) \, e`; products of distinct instances
     have variance :math:`V \sigma_u^2 + C^2`, with :math:`C = \mathrm{Cov}(e, u)`.
     """
+    linear, half = paired_factor(positives, gradient)
+    return _combined(positives, gradient, share_gradient, linear, half, noise_kurtosis)
+
+
+def paired_factor(positives: Positives, gradient: Array) -> tuple[Array, float]:
     table = positives.table
     centred = gradient - table.average(gradient)
     control = positives.control - table.average(positives.control)
     slope = table.average(centred * control) / max(table.average(control**2), 1e-12)
-    linear = centred - slope * positives.mix * control
-    half = slope * positives.mix / 2
-    return _combined(positives, gradient, share_gradient, linear, half, noise_kurtosis)
+    return centred - slope * positives.mix * control, slope * positives.mix / 2
 
 
 def _combined(
@@ -83,7 +86,7 @@ def _combined(
 ) -> Spread:
     table, chances = positives.table, positives.chances
     law = _Law(np.stack([1 - chances, chances]) * table.shares)
-    residual = np.stack([0 - chances, 1 - chances])
+    residual = np.stack([0 - positives.control, 1 - positives.control])
     instance = np.stack([share_gradient, gradient + share_gradient])
     instance = instance - law.mean(instance)
     factor = linear - half * residual
@@ -98,7 +101,9 @@ def _combined(
     third += law.mean(instance**3) / table.n_instances**2
     third += law.mean(own**3) * float(weights**3 @ sizes**-2.0 - table.n_instances**-2.0)
     third += _mixed_third(positives, law, residual, factor, instance)
-    return Spread(float(np.sqrt(variance)), float(third / variance**1.5), positives.table.freedom)
+    # Products of two normal variables and Student's law each add about 6 / n to the kurtosis.
+    freedom = 1 / (1 / table.freedom + 1 / table.n_bags)
+    return Spread(float(np.sqrt(variance)), float(third / variance**1.5), freedom)
 
 
 def _mixed_third(
@@ -125,18 +130,36 @@ def _pair_cumulants(
     leftover = float(
         (positives.weights * table.sizes * positives.residuals) @ table.bag_mean(linear)
     )
-    square = 2 * positives.variance**2 * pairs + 4 * positives.variance * added
-    square = square + (2 + noise_kurtosis) * added**2
     full = positives.variance + added
     # Noise with heavier tails than the normal: its square has third cumulant 8 + 12 K4 + K6.
     tails = 12 * noise_kurtosis + 30 * (noise_kurtosis / 3) ** 2
     cube = 8 * full**3 + tails * added**3
     w, v = positives.weights, positives.square_weights
-    variance = w**2 @ (scale * linear_square + leftover**2 * pairs) + half**2 * (v**2 @ square)
+    variance = w**2 @ (scale * linear_square + leftover**2 * pairs) 
+    variance += half**2 * variance_error(positives, noise_kurtosis=noise_kurtosis) ** 2
     third = w**3 @ (pairs * 2 * leftover * (3 * full * linear_square + leftover**2))
     third -= (w**2 * v) @ (pairs * 6 * half * full**2 * linear_square)
     third -= v**3 @ (pairs * half**3 * cube)
     return float(variance) * table.n_bags / table.freedom, float(third)
+
+
+def jackknife_spread(contributions: Array, *, freedom: float | None = None) -> Spread:
+    """Spread of a sum over bags from what each bag contributes (n_bags,), mean included or not."""
+    n_bags = len(contributions)
+    freedom = n_bags - 1 if freedom is None else freedom
+    centred = contributions - contributions.mean()
+    variance = float(centred @ centred)
+    third = float((centred**3).sum())
+    skewness = third / variance**1.5 if variance > 0 else 0.0
+    return Spread(float(np.sqrt(variance * n_bags / freedom)), skewness, freedom)
+
+
+def variance_error(positives: Positives, *, noise_kurtosis: float = 0.0) -> float:
+    """Standard deviation of the residual variance that the bags show."""
+    table, variance = positives.table, positives.variance
+    pairs, added = 1 - 1 / table.sizes, table.sizes * table.noise
+    square = 2 * variance**2 * pairs + 4 * variance * added + (2 + noise_kurtosis) * added**2
+    return float(np.sqrt(positives.square_weights**2 @ square))
 
 
 def mass_covariance(
