@@ -1,4 +1,4 @@
-"""Checks of single arguments: each error names the argument, what was wanted and what came."""
+"""Checks of single arguments. Each error names the argument, what was wanted and what came."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
-    """Refuse a word that is not among the choices.
+    """Raise if a value is not one of the choices.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
 
 
 def check_device(device: Any) -> None:
-    """Refuse what torch does not know as a device, or cannot use on this machine."""
+    """Raise if torch does not know a device or cannot use it on this machine."""
     try:
         torch.empty(0, device=torch.device(device))
     except (AssertionError, RuntimeError, TypeError) as error:  # torch raises each of them
@@ -46,7 +46,7 @@ def check_device(device: Any) -> None:
 
 
 def check_whole(name: str, value: Any, *, optional: bool = False) -> None:
-    """Refuse what is not a whole number of at least 1; None passes if `optional`."""
+    """Raise unless a value is an integer of at least 1; None is accepted if `optional`."""
     if optional and value is None:
         return
     if not isinstance(value, Integral) or value < 1:
@@ -55,18 +55,18 @@ def check_whole(name: str, value: Any, *, optional: bool = False) -> None:
 
 
 def check_share(name: str, value: float) -> None:
-    """Refuse what does not lie between 0 and 1; percentages are a common mistake."""
+    """Raise unless a value is strictly between 0 and 1; percentages are a common mistake."""
     if not 0 < value < 1:
         raise ValueError(f"{name} must lie between 0 and 1, got {value!r}.")
 
 
 def check_some(name: str, value: Sequence[Any]) -> None:
-    """Refuse an empty sequence."""
+    """Raise if a sequence is empty."""
     if not len(value):
-        raise ValueError(f"{name} must hold at least one, got {value!r}.")
+        raise ValueError(f"{name} must hold at least one value, got {value!r}.")
 
 
 def check_names(name: str, value: Any) -> None:
-    """Refuse a single name where several may stand: its letters would be taken for names."""
+    """Raise if a single string is passed for a tuple of names: each letter would become a name."""
     if isinstance(value, str):
         raise ValueError(f"{name} must be a tuple of names, got {value!r}. Write ({value!r},).")

@@ -1,4 +1,4 @@
-"""Every exception and warning the library raises."""
+"""The exceptions and warnings of the library."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ __all__ = [
 
 
 class UnbagError(Exception):
-    """Base of every error raised on purpose; catch this one to catch them all."""
+    """Base class of all errors of the library."""
 
 
 class BagDataError(UnbagError, ValueError):
-    """The data cannot be read as bags: the message names the argument and the first bad bag."""
+    """The data do not describe bags. The message names the argument and the first bad bag."""
 
 
 class DatasetError(UnbagError, ValueError):
-    """A file of a data set cannot be read as what it should be: the message names the file."""
+    """A file of a data set has the wrong format. The message names the file."""
 
 
 class MissingDataError(DatasetError, FileNotFoundError):
-    """A file of a data set is not on this machine: the message says how to get it."""
+    """A file of a data set is missing. The message says how to get it."""
 
 
 class TableError(UnbagError, ValueError):
-    """A table cannot be read or used: the message names the file, the row and the column."""
+    """A table cannot be read or used. The message names the file, the row and the column."""
 
 
 class MissingExtraError(UnbagError, ImportError):
-    """An optional dependency is not installed: the message names the extra that brings it."""
+    """An optional dependency is not installed. The message names the extra to install."""
 
 
 class StoreError(UnbagError, RuntimeError):
@@ -52,40 +52,40 @@ class StoreError(UnbagError, RuntimeError):
 
 
 class TrainingError(UnbagError, RuntimeError):
-    """A training ended in numbers that are not finite, and others were to build on it."""
+    """Training diverged, and its result was needed by other trials."""
 
 
 class WorkerError(UnbagError, RuntimeError):
-    """Work on other processes or machines failed there, or was lost too often."""
+    """Work in another process or on another machine failed, or was lost too often."""
 
 
 class ConditionError(UnbagError, ValueError):
-    """A formula or a minimiser was asked about something it has no meaning for."""
+    """The arguments are outside the domain of a formula or an exact minimiser."""
 
 
 class UnbagWarning(UserWarning):
-    """Base of every warning."""
+    """Base class of all warnings of the library."""
 
 
 class BagDataWarning(UnbagWarning):
-    """The data can be used, but something about it is probably not meant."""
+    """The data can be used, but probably contain a mistake."""
 
 
 class SplitBagsWarning(UnbagWarning):
-    """A bag arrived in parts, so its proportion no longer describes the rows at hand."""
+    """Some rows of a bag are missing, so its proportion does not describe the rest."""
 
 
 class StackingWarning(UnbagWarning):
-    """The trials could not be trained at once and were trained one after the other."""
+    """The trials could not be trained together and were trained one after the other."""
 
 
 class CompilationWarning(UnbagWarning):
-    """Compiled code did something else than the plain code, which runs in its place."""
+    """Compiled code gave other results than the plain code, which is used instead."""
 
 
 class StoreWarning(UnbagWarning):
-    """Rows of a store are damaged or out of date; the message says what was left out."""
+    """Stored rows are damaged or out of date. The message says which were left out."""
 
 
 class ConditionWarning(UnbagWarning):
-    """A theorem is used outside the condition it was proved under."""
+    """A theorem is used outside the conditions of its proof."""

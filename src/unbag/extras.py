@@ -1,4 +1,4 @@
-"""Optional dependencies: imported when they are used, and missed by the name of their extra."""
+"""Optional dependencies: imported on use; a missing one is reported with its extra."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["has_module", "import_extra"]
 
 
 def import_extra(module: str, *, extra: str, purpose: str) -> Any:
-    """Import an optional dependency, or say how to install it.
+    """Import an optional dependency, or raise an error that says how to install it.
 
     Parameters
     ----------
     module : str
-        What to import.
+        Module to import.
     extra : str
-        Extra of this package that brings it.
+        Extra of this package that installs it.
     purpose : str
-        What needs it, for the message.
+        The feature that needs it, for the message.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def import_extra(module: str, *, extra: str, purpose: str) -> Any:
 
 
 def has_module(name: str) -> bool:
-    """Whether an optional dependency is installed, found out without importing it.
+    """Whether an optional dependency is installed, without importing it.
 
     Examples
     --------

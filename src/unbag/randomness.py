@@ -1,4 +1,4 @@
-"""A name becomes a seed, so that a trial is the same alone, in a stack, or on another machine."""
+"""Seeds derived from names: a trial is the same alone, in a stack, or on another machine."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["derive_seed", "draw_seed", "numpy_generator"]
 
 
 def derive_seed(*names: object) -> int:
-    """Turn names into a seed: the same names give the same 63-bit number, everywhere.
+    """Derive a 63-bit seed from names. The same names give the same seed on every machine.
 
     Parameters
     ----------
     *names : str, int, float or tuple of them
-        What the stream is for, such as ``("mnist", 3, "batches")``. Names are told apart by their
-        ``repr``, so ``1`` and ``"1"`` differ; a numpy scalar is the Python value it holds.
+        The purpose of the stream, such as ``("mnist", 3, "batches")``. Names are compared by
+        their ``repr``, so ``1`` and ``"1"`` differ. A numpy scalar counts as its Python value.
 
     Examples
     --------
@@ -31,14 +31,14 @@ def derive_seed(*names: object) -> int:
 
 
 def _plain(name: object) -> object:
-    """The name with Python's own values in place of numpy's scalars."""
-    if type(name) is tuple:  # not a named one, which has a `repr` of its own
+    """Replace numpy scalars by Python values."""
+    if type(name) is tuple:  # not a named tuple, which has its own `repr`
         return tuple(map(_plain, name))
     return name.item() if isinstance(name, np.generic) else name
 
 
 def numpy_generator(*names: object) -> np.random.Generator:
-    """Return an independent numpy stream for these names.
+    """Return an independent numpy generator for these names.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def numpy_generator(*names: object) -> np.random.Generator:
 
 
 def draw_seed(random_state: Any) -> int:
-    """Turn `random_state` into one number; an integer stays what it is."""
+    """Turn `random_state` into an integer seed; an integer is returned unchanged."""
     if isinstance(random_state, (int, np.integer)):
         return int(random_state)
     if random_state is None:

@@ -88,10 +88,10 @@ def test_pandas_objects_go_by_their_index():
     frame = pandas.DataFrame({"yes": by_name, "no": 1 - by_name})
     classes = Bags.from_arrays(X, bags=IDS, proportions=frame)
     np.testing.assert_allclose(classes.proportions[:, 0], wanted.proportions)
-    with pytest.raises(BagDataError, match=r"bag 's' is missing.*goes by its index"):
+    with pytest.raises(BagDataError, match=r"bag 's' is missing.*matched by its index"):
         Bags.from_arrays(X, bags=IDS, proportions=in_order)
     twice = pandas.Series([1.0, 0.5, 0.5], index=["e", "n", "n"])
-    with pytest.raises(BagDataError, match="bag 'n' comes more than once"):
+    with pytest.raises(BagDataError, match="bag 'n' occurs twice"):
         Bags.from_arrays(X, bags=IDS, proportions=twice)
 
 
@@ -145,7 +145,7 @@ BAD = {
     "counts": ({"counts": {"s": 4, "n": 1, "e": 1}}, r"bag 's' of 3 instances has 4"),
     "y length": ({"y": [0.5]}, r"y must have one value per instance, wanted 6, got 1"),
     "length": ({"proportions": [0.5, 1.0]}, r"one value per bag, wanted 3, got 2"),
-    "twice": ({"counts": [1, 1, 1], "bag_ids": ["s", "s", "n"]}, r"'s' comes more than once"),
+    "twice": ({"counts": [1, 1, 1], "bag_ids": ["s", "s", "n"]}, r"'s' occurs twice"),
     "id length": ({"counts": [1, 1], "bag_ids": ["s", "e", "n"]}, r"same length, got 3 and 2"),
     "none": ({}, r"exactly one of"),
     "both": ({"y": Y, "counts": [1, 1, 1]}, r"exactly one of"),

@@ -118,7 +118,7 @@ def test_pickles_without_noise_are_read(target):
 
 
 def test_bad_targets_are_refused():
-    with pytest.raises(BagDataError, match="no value for bag 'b'"):
+    with pytest.raises(BagDataError, match="bag 'b' has none"):
         BagTarget(["a", "b"], {"a": 0.5})
     with pytest.raises(BagDataError, match="wanted 2, got 3"):
         BagTarget(["a", "b"], [0.5, 0.5, 0.5])

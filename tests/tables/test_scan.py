@@ -57,7 +57,7 @@ def test_noise_is_that_of_what_is_named():
 def test_noise_of_counts_beside_proportions_is_refused(rng):
     table, _ = make_table(rng)
     table = table.append_column("v", pa.array(np.full(table.num_rows, 2.0)))
-    with pytest.raises(BagDataError, match="is it that of the counts"):
+    with pytest.raises(BagDataError, match="variance of the counts"):
         scan_table(table, Roles("group", ("rate",), noise="v"))
 
 

@@ -1,4 +1,4 @@
-"""Bags: validated once, here; made, split, batched and read from arrays."""
+"""Bags: reading and validating them, making, splitting and batching them."""
 
 from unbag.bags.bags import Bags
 from unbag.bags.batch import BagBatch, Task

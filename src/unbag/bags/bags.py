@@ -1,4 +1,4 @@
-"""`Bags`: instances, which bag each belongs to, and each bag's proportion; validated once, here."""
+"""`Bags`: instances, the bag of each instance, and each bag's proportion, validated once."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Bags:
-    """Instances in bags with known proportions. Make one with `Bags.from_arrays` or `make_bags`.
+    """Instances in bags with known proportions. Use `Bags.from_arrays` or `make_bags` to make one.
 
     Attributes
     ----------
     X : array or tensor of shape (n_instances, ...)
-        The instances, in the order they came; never copied.
+        The instances, in the original order; never copied.
     rows : array of shape (n_instances,)
         Row numbers of `X`, bag by bag.
     sizes : array of shape (n_bags,)
@@ -36,11 +36,11 @@ class Bags:
     proportions : array of shape (n_bags,) or (n_bags, n_outputs)
         Average label of each bag.
     ids : list of length n_bags
-        What the user calls each bag.
+        The user's id of each bag.
     noise_variance : array of shape (n_bags,), optional
         Known variance of the noise in the proportions.
     task : {"binary", "multiclass", "multilabel"}
-        What the proportions are proportions of.
+        The kind of label.
     """
 
     X: Any
@@ -69,37 +69,37 @@ class Bags:
         noise_variance: Any = None,
         task: Task | None = None,
     ) -> Bags:
-        """Read bags from arrays, in any order of rows.
+        """Make bags from arrays, with rows in any order.
 
         Parameters
         ----------
         X : array, tensor or data frame of shape (n_instances, ...)
             The instances.
         bags : array of shape (n_instances,), optional
-            Bag of each instance: anything hashable. Give this or `offsets`.
+            Bag id of each instance, of any hashable type. Pass this or `offsets`.
         offsets : array of shape (n_bags + 1,), optional
             Bag ``i`` is rows ``offsets[i]`` to ``offsets[i + 1]`` of `X`.
         y : array of shape (n_instances,) or (n_instances, n_outputs), optional
-            Each instance's bag proportion. Give one of `y`, `proportions` and `counts`.
+            Each instance's bag proportion. Pass exactly one of `y`, `proportions` and `counts`.
         proportions, counts : mapping from bag id, or array of shape (n_bags, ...), optional
-            Average label, or number of positive labels, of each bag. An array goes with `bag_ids`,
-            or else is in order of the bags' first appearance; a pandas Series or frame goes by its
-            index.
+            Average label, or number of positive labels, of each bag. An array is matched by
+            `bag_ids`, or else by the bags' first appearance. A pandas Series or frame is matched
+            by its index.
         bag_ids : array of shape (n_bags,), optional
-            Ids that go with an array of proportions, counts or noise variances.
+            Bag ids for an array of proportions, counts or noise variances.
         noise_variance : float, mapping, array or "rounding", optional
-            Known variance of independent zero-mean noise in what is given: in the proportions, or
-            in the counts. An array is like what it goes with: beside `y` one value per instance,
-            otherwise one per bag. "rounding" finds the step that proportions were rounded to and
+            Known variance of independent zero-mean noise in the proportions, or in the counts if
+            `counts` is passed. An array has one value per instance with `y`, and one per bag
+            otherwise. "rounding" finds the step that proportions were rounded to and
             takes its square by 12.
         task : {"binary", "multiclass", "multilabel"}, optional
-            None reads it off the proportions: one column is binary, several that add up to one, as
-            well as rounding and known noise allow, are multiclass, others multilabel.
+            None infers it: one column is binary, several columns that sum to one (up to rounding
+            and known noise) are multiclass, other columns are multilabel.
 
         Raises
         ------
         BagDataError
-            If the arrays do not describe bags; nothing is dropped or clipped.
+            If the arrays do not describe bags. Nothing is dropped or clipped.
 
         Examples
         --------
@@ -153,7 +153,7 @@ class Bags:
 
     @cached_property
     def bag_of_row(self) -> Array:
-        """Position of the bag that each row of `X` is in; -1 for a row in no bag.
+        """Position of each row's bag; -1 for a row in no bag.
 
         Examples
         --------
@@ -171,17 +171,17 @@ class Bags:
 
     @property
     def prior(self) -> Array:
-        """Estimated label proportion of an instance: the bags' average weighted by size."""
+        """Estimated marginal label proportion: the mean proportion, weighted by bag size."""
         return np.average(self.proportions, axis=0, weights=self.sizes)
 
     def rows_of(self, positions: Array) -> Array:
-        """Row numbers of `X` for the instances of these bags, bag by bag."""
+        """Row numbers in `X` of the instances of these bags, bag by bag."""
         sizes = self.sizes[positions]
         shift = np.repeat(self.starts[positions] - np.cumsum(sizes) + sizes, sizes)
         return self.rows[shift + np.arange(sizes.sum())]
 
     def take(self, positions: Array) -> Bags:
-        """Some of the bags, by position; `X` is shared, not copied.
+        """Select bags by position; `X` is shared, not copied.
 
         Examples
         --------
@@ -202,6 +202,6 @@ class Bags:
         )
 
     def mean(self, values: Array) -> Array:
-        """Average per-instance values, in the order of `X`, over each bag."""
+        """Mean over each bag of per-instance values in the order of `X`."""
         sums = np.add.reduceat(np.asarray(values)[self.rows], self.starts, axis=0)
         return sums / self.sizes.reshape(-1, *[1] * (sums.ndim - 1))

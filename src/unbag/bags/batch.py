@@ -1,4 +1,4 @@
-"""A minibatch of bags as the rules see it: the one place that knows how instances form bags."""
+"""A minibatch of bags as the rules see it. Only this module knows the layout of instances."""
 
 from __future__ import annotations
 
@@ -17,24 +17,23 @@ MANY_INSTANCES = 2**14
 
 @dataclass(frozen=True)
 class BagBatch:
-    r"""The proportions and sizes of some bags, laid out as their instances' logits are.
+    r"""The proportions and sizes of a minibatch of bags, in the order of their instances' logits.
 
     Logits come as ``(..., n_instances)`` for a binary task and ``(..., n_instances, n_outputs)``
-    otherwise, the instances of the first bag first. Any leading axes (a stack of trials) are
-    carried through.
+    otherwise, bag by bag. Leading axes, such as a stack of trials, are kept.
 
     Parameters
     ----------
     proportions : Tensor of shape (..., n_bags) or (..., n_bags, n_outputs)
         Average label of each bag.
     sizes : int or Tensor of shape (n_bags,)
-        Instances in each bag; an integer when all bags are equal, which is faster.
+        Instances in each bag. An integer means equal bags, which is faster.
     noise_variance : Tensor of shape (n_bags,) or that of `proportions`, optional
         Known variance of independent zero-mean noise in the proportions.
     prior : Tensor of shape (...) or (..., n_outputs), optional
         Marginal label proportion. None estimates it from this batch.
     task : {"binary", "multiclass", "multilabel"}
-        Sigmoid of one output, softmax over outputs, or one sigmoid an output.
+        Sigmoid of one output, softmax over outputs, or one sigmoid per output.
 
     Examples
     --------
@@ -57,12 +56,12 @@ class BagBatch:
 
     @property
     def n_bags_in_all(self) -> int:
-        """Number of bags that `total` runs over; more than `n_bags` if others hold some of them."""
+        """Number of bags that `total` sums over, including those held by other workers."""
         return self.n_bags
 
     @cached_property
     def largest_size(self) -> int:
-        """Instances in the largest of those bags."""
+        """Size of the largest bag."""
         return self.sizes if isinstance(self.sizes, int) else int(self.sizes.max())
 
     @cached_property
@@ -110,7 +109,7 @@ class BagBatch:
         return torch.repeat_interleave(bags, sizes, output_size=self.n_instances)
 
     def outputs(self, logits: Tensor) -> Tensor:
-        """Check the logits against this batch and give them an output axis."""
+        """Check the shape of the logits and add an output axis."""
         logits = _at_least_single(logits)
         outputs = logits.unsqueeze(-1) if self.task == "binary" else logits
         wanted = (self.n_instances, self.targets.shape[-1])
@@ -120,8 +119,8 @@ class BagBatch:
             shape = ", ".join(["...", *map(str, wanted[: 1 if self.task == "binary" else 2])])
             raise ValueError(
                 f"logits must have shape ({shape}) for a {self.task} task with {self.n_bags} bags "
-                f"of {self.n_instances} instances in all, got {tuple(logits.shape)}. "
-                "Pass one logit per instance, the instances of the first bag first." + several
+                f"and {self.n_instances} instances in all, got {tuple(logits.shape)}. "
+                "Pass one logit per instance, bag by bag." + several
             )
         return outputs
 
@@ -138,7 +137,7 @@ class BagBatch:
         """Sum per-instance values (..., n_instances, n) over each bag: (..., n_bags, n)."""
         if isinstance(self.sizes, int):
             return values.unflatten(-2, (self.n_bags, self.sizes)).sum(dim=-2)
-        # Added one after the other, as here, many numbers of single precision would lose digits.
+        # Sequential sums of many numbers lose digits in single precision.
         dtype = torch.float64 if self.n_instances > MANY_INSTANCES else values.dtype
         sums = values.new_zeros(*values.shape[:-2], self.n_bags, values.shape[-1], dtype=dtype)
         return sums.index_add(-2, self.bag_of_instance, values.to(dtype)).to(values.dtype)
@@ -153,7 +152,7 @@ class BagBatch:
         return self.mean((values - self.spread(peak)).exp()).log() + peak
 
     def spread(self, values: Tensor) -> Tensor:
-        """Give every instance its bag's value: (..., n_bags, n) to (..., n_instances, n)."""
+        """Repeat each bag's value for its instances: (..., n_bags, n) to (..., n_instances, n)."""
         if isinstance(self.sizes, int):
             return values.repeat_interleave(self.sizes, dim=-2)
         return values.index_select(-2, self.bag_of_instance)
@@ -163,7 +162,7 @@ class BagBatch:
         return values.sum(dim=-2, keepdim=True)
 
     def average(self, values: Tensor) -> Tensor:
-        """Average per-bag values over the batch's bags and sum the outputs: shape (...)."""
+        """Average per-bag values over the bags and sum over outputs: shape (...)."""
         return self.total(values).div(self.n_bags_in_all).sum(dim=(-1, -2))
 
     def largest(self, values: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Make bags from labelled instances, and cut bags into minibatches, folds and parts."""
+"""Make bags from labelled instances, and divide bags into minibatches and parts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def make_bags(
     seed: int,
     remainder: Literal["keep", "drop"] = "keep",
 ) -> Bags:
-    """Cut a random permutation of labelled instances into bags, and forget the labels.
+    """Cut a random permutation of labelled instances into bags; only proportions are kept.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def make_bags(
     bag_size : int
     seed : int
     remainder : {"keep", "drop"}
-        Whether instances left over form a last, smaller bag.
+        Whether left-over instances form a smaller last bag or are dropped.
 
     Examples
     --------
@@ -54,7 +54,8 @@ def make_bags(
         raise BagDataError("y must hold labels 0 and 1. Encode other labels as one-hot rows first.")
     if bag_size < 1 or len(y) < 2 * bag_size:
         raise BagDataError(
-            f"bag_size must leave at least two bags of {len(y)} instances, got {bag_size}."
+            f"bag_size must give at least two bags of {len(y)} instances, got {bag_size}. "
+            f"Use at most {len(y) // 2}."
         )
     rows = numpy_generator(seed, "bags").permutation(len(y))
     if remainder == "drop":
@@ -69,15 +70,15 @@ def make_bags(
 
 
 def as_bags(X: Any, y: Any = None, *, bags: Any = None, noise_variance: Any = None) -> Bags:
-    """Bags as they are, or made of arrays as `fit` takes them; without `bags`, bags of one.
+    """Return `Bags` unchanged, or make them from the arrays that `fit` takes.
 
     Parameters
     ----------
     X : Bags, array of shape (n_instances, ...), or None
-        None stands for instances that nobody looks at.
+        None if the features are not needed.
     y : array of shape (n_instances,) or (n_instances, n_outputs), optional
-        Each instance's bag proportion, or a `BagTarget`; without `bags`, its label 0 or 1;
-        nothing beside a `Bags`.
+        Each instance's bag proportion, or a `BagTarget`. Without `bags`, the label 0 or 1 of
+        each instance. Must be None when `X` is a `Bags`.
     bags : array of shape (n_instances,), optional
         Bag of each instance.
     noise_variance : float, mapping from bag, array of shape (n_instances,), or "rounding"
@@ -97,8 +98,8 @@ def as_bags(X: Any, y: Any = None, *, bags: Any = None, noise_variance: Any = No
     if isinstance(X, Bags):
         if any(given is not None for given in (y, bags, noise_variance)):
             raise BagDataError(
-                "X is a Bags, which knows its proportions, ids and noise: pass no y, bags or "
-                "noise_variance beside it."
+                "X is a Bags, which holds its proportions, ids and noise. Pass no y, bags or "
+                "noise_variance with it."
             )
         return X
     if y is None:
@@ -113,14 +114,14 @@ def as_bags(X: Any, y: Any = None, *, bags: Any = None, noise_variance: Any = No
 
 
 def split_bags(bags: Bags, *, share: float, seed: int) -> tuple[Bags, Bags]:
-    """Set a random share of the bags aside, whole.
+    """Set a random fraction of the bags aside. Bags stay whole.
 
     Parameters
     ----------
     bags : Bags
         Bags to split.
     share : float
-        Share of the bags, not of the instances, that is set aside.
+        Fraction of the bags, not of the instances, to set aside.
     seed : int
         Seed of the random choice.
 
@@ -138,7 +139,7 @@ def split_bags(bags: Bags, *, share: float, seed: int) -> tuple[Bags, Bags]:
     n_aside = round(share * bags.n_bags)
     if not 1 <= n_aside < bags.n_bags:
         raise BagDataError(
-            f"share must leave bags on both sides, got {share} of {bags.n_bags} bags."
+            f"share must leave at least one bag on each side, got {share} of {bags.n_bags} bags."
         )
     order = numpy_generator(seed, "split").permutation(bags.n_bags)
     return bags.take(np.sort(order[n_aside:])), bags.take(np.sort(order[:n_aside]))
@@ -149,7 +150,7 @@ def cut_batches(
 ) -> Iterator[Array]:
     """Cut a random order of the bags into batches whose sizes differ by at most one bag.
 
-    Each `epoch` has an order of its own. Without a seed the bags come as they are.
+    Each `epoch` has its own order. Without a seed, bags keep their order.
 
     Examples
     --------

@@ -24,7 +24,7 @@ __all__ = [
 
 Array = NDArray[Any]
 FALSE_ALARMS = 1e-5
-# Narrower noise may not show: proportions may have been rounded to 0 and 1, counts to whole ones.
+# Smaller noise may be hidden: proportions may be rounded to 0 and 1, counts to integers.
 ROUNDING, FEW_LABELS = 1 / 12, 10
 ROUNDING_STEPS = (0.5, 0.25, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 1e-3, 1e-4, 1e-5, 1e-6)
 SINGLE_PRECISION = 1e-7
@@ -142,15 +142,15 @@ def warn_of_rounding(proportions: Array, sizes: Array, ids: list[Hashable]) -> N
 
 
 def check_noise_shows(proportions: Array, sizes: Array, variance: Array | None) -> None:
-    r"""Refuse a noise variance far beyond what the proportions themselves vary by.
+    r"""Raise if the noise variance is far larger than the variance of the proportions.
 
     Notes
     -----
-    Let t be the sum of (a_i - m)^2 / v_i over n bags, about the weighted mean m, by n - 1. Noise
-    with no higher peak than that of Laplace noise, 1 / sqrt(2 v), has a density of at most
-    sqrt(n) 2^{-(n - 1) / 2} across the mean, whatever the labels add to it. Times the volume of a
-    ball this bounds the chance of a smaller t by (pi e t)^{(n - 1) / 2}. Noise in whole numbers may
-    hide one label of a bag, which is added to the gaps.
+    Let t be the sum of (a_i - m)^2 / v_i over n bags, divided by n - 1, where m is the weighted
+    mean. If the density of the noise is at most 1 / sqrt(2 v), the peak of Laplace noise, then the
+    standardised residuals have a joint density of at most sqrt(n) 2^{-(n - 1) / 2}, whatever the
+    labels add. Multiplied by the volume of a ball, this bounds the probability of a smaller t by
+    (pi e t)^{(n - 1) / 2}. Integer noise may hide one label per bag, which is added to the gaps.
 
     Examples
     --------
@@ -172,5 +172,6 @@ def check_noise_shows(proportions: Array, sizes: Array, variance: Array | None) 
     if shown < FALSE_ALARMS ** (2 / n_rest) / (np.pi * np.e):
         raise BagDataError(
             "noise_variance exceeds the variance of the proportions themselves "
-            f"({noise.mean():.3g} against {gaps.mean():.3g}); is it that of the counts?"
+            f"({noise.mean():.3g} against {gaps.mean():.3g}). If it is the variance of the counts, "
+            "divide it by the squared bag sizes."
         )

@@ -1,4 +1,4 @@
-"""What the arguments of `Bags.from_arrays` say: ids, proportions and their noise."""
+"""Read the arguments of `Bags.from_arrays`: bag ids, proportions and noise."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = NDArray[Any]
 def read_ids(bags: Any, offsets: Any, n_instances: int) -> tuple[Array, list[Hashable]]:
     """Position of each instance's bag, and the bags' ids."""
     if (bags is None) == (offsets is None):
-        raise BagDataError("Give either `bags` (an id per instance) or `offsets`, and not both.")
+        raise BagDataError("Pass either `bags` (one id per instance) or `offsets`, and not both.")
     if offsets is not None:
         return _read_offsets(np.asarray(offsets), n_instances)
     codes, ids = validation.factorize(bags)
@@ -43,11 +43,11 @@ def _read_offsets(offsets: Array, n_instances: int) -> tuple[Array, list[Hashabl
 
 
 def check_several(sizes: Array, ids: list[Hashable]) -> None:
-    """Refuse a single bag."""
+    """Raise if there is only one bag."""
     if len(sizes) < 2:
         raise BagDataError(
             f"bags must name at least two bags, got only {ids[0]!r} (n_bags = 1). One proportion "
-            "tells nothing about single instances."
+            "carries no information on single instances."
         )
 
 
@@ -62,9 +62,9 @@ def read_values(
     *,
     exact: bool,
 ) -> Array:
-    """Proportion of each bag, from the one of the three forms that is given."""
+    """Proportion of each bag, from the one argument of three that is passed."""
     if sum(v is not None for v in (y, proportions, counts)) != 1:
-        raise BagDataError("Give exactly one of `y`, `proportions` and `counts`.")
+        raise BagDataError("Pass exactly one of `y`, `proportions` and `counts`.")
     if proportions is not None:
         return validation.match_to_bags(proportions, ids, bag_ids=bag_ids)
     if counts is not None:
@@ -94,8 +94,8 @@ def _check_label_counts(counts: Array, sizes: Array, ids: list[Hashable]) -> Non
         first = int(np.flatnonzero(bad)[0])
         raise BagDataError(
             f"counts must lie between 0 and the bag's size, but bag {ids[first]!r} of "
-            f"{sizes[first]} instances has {counts[first]} ({bad.sum()} such bags). Check that all "
-            "instances of the bag are there, or state `noise_variance` if noise was added."
+            f"{sizes[first]} instances has {counts[first]} ({bad.sum()} such bags). Check that no "
+            "instance of the bag is missing, or pass `noise_variance` if noise was added."
         )
 
 
@@ -107,9 +107,9 @@ def read_noise(
     ids: list[Hashable],
     bag_ids: Any = None,
 ) -> Array | None:
-    """Noise variance of each bag, from any of the forms that `Bags.from_arrays` takes.
+    """Noise variance of each bag, in any form that `Bags.from_arrays` accepts; None without noise.
 
-    None if there is no noise.
+    A scalar applies to all bags.
     """
     if noise_variance is None:
         return None

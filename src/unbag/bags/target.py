@@ -1,4 +1,4 @@
-"""A target that remembers its bags, and a splitter that keeps them whole."""
+"""A target array that carries bag ids, and a cross-validation splitter that keeps bags whole."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ __all__ = ["BagKFold", "BagTarget", "bags_of", "refuse_without_bags", "variance_
 class BagTarget(np.ndarray):
     """Each instance's bag proportion, as an array that carries bag ids and noise through slicing.
 
-    With it ``GridSearchCV(pipeline, grid, cv=BagKFold(5)).fit(X, y)`` needs no metadata routing:
-    the ids follow indexing, copying and pickling. Any operation that would lose them gives an
-    array that `fit` refuses.
+    With it ``GridSearchCV(pipeline, grid, cv=BagKFold(5)).fit(X, y)`` needs no metadata routing.
+    The ids survive indexing, copying and pickling. Any other operation gives an array without ids,
+    and `fit` raises an error for it.
 
     Parameters
     ----------
     bags : array of shape (n_instances,)
         Bag of each instance.
     proportions : mapping from bag id, or array of shape (n_instances,) or (n_instances, n_outputs)
-        Average label of the instance's bag. A pandas Series or frame with fewer rows than there
-        are instances goes by its index.
+        Average label of the instance's bag. A pandas Series or frame with fewer rows than
+        instances is matched by its index.
     noise_variance : float, mapping from bag id, array of shape (n_instances,), or "rounding"
         Known variance of the noise in the proportions, see `Bags.from_arrays`. `fit`, `score` and
         all others that take the target read it there.
@@ -64,7 +64,9 @@ class BagTarget(np.ndarray):
             table = values_by_bag(proportions) or {}
             missing = [b for b in ids if b not in table]
             if missing:
-                raise BagDataError(f"proportions has no value for bag {missing[0]!r}.")
+                raise BagDataError(
+                    f"proportions must have a value for every bag, but bag {missing[0]!r} has none."
+                )
             values = as_values([table[b] for b in ids], "proportions")[codes]
         if len(values) != len(codes):
             raise BagDataError(
@@ -125,13 +127,13 @@ class BagTarget(np.ndarray):
 
 
 def bags_of(y: Any, bags: Any) -> Any:
-    """Bag ids of a target: those given, or those a `BagTarget` carries; None if there are none."""
+    """Bag ids: those passed, or else those of a `BagTarget`; None if there are none."""
     if bags is not None or not isinstance(y, BagTarget):
         return bags
     if y.bags is None:
         raise BagDataError(
             "y is a BagTarget that lost its bag ids in an arithmetic operation or a reshape. "
-            "Build it anew with BagTarget(bags, proportions), or pass `bags`."
+            "Make it again with BagTarget(bags, proportions), or pass `bags`."
         )
     codes, _ = factorize(y.bags)
     if (np.bincount(codes)[codes] != y.full_sizes).any():
@@ -145,35 +147,35 @@ def bags_of(y: Any, bags: Any) -> Any:
 
 
 def variance_of(y: Any, noise_variance: Any) -> Any:
-    """Noise variance of a target: that given, or that a `BagTarget` carries; None for neither."""
+    """Noise variance: the one passed, or else that of a `BagTarget`; None if there is none."""
     return getattr(y, "noise_variance", None) if noise_variance is None else noise_variance
 
 
 def refuse_without_bags(y: Any, **given: Any) -> None:
-    """Refuse, where no bags are given, what is said of bags: fractions as `y`, or an option."""
+    """Raise if, without bags, `y` holds fractions or an option about bags is passed."""
     for name, value in given.items():
         if value is not None:
             raise BagDataError(
-                f"{name} says something about the proportions of bags, but no bags were given: "
-                f"pass `bags`, or a BagTarget as y. Got {value!r}."
+                f"{name} describes the proportions of bags, but no bags were given. "
+                f"Pass `bags`, or a BagTarget as y. Got {value!r}."
             )
     y = np.asarray(y)
     if y.dtype.kind == "f" and ((y > 0) & (y < 1)).any():
         raise BagDataError(
-            "y holds fractions, so it must be proportions, but no bags were given. Unknown label "
-            "type: pass `bags`, or a BagTarget; for labels of single instances pass class labels."
+            "y holds fractions, which are read as proportions, but no bags were given. Unknown "
+            "label type: pass `bags` or a BagTarget, or class labels for single instances."
         )
 
 
 class BagKFold(GroupKFold):
-    """K folds of whole bags. Reads the bags from `groups`, or from a `BagTarget`.
+    """K-fold cross-validation with whole bags, from `groups` or a `BagTarget`.
 
     Parameters
     ----------
     n_splits : int
         Number of folds, 2 or more.
     shuffle : bool
-        Whether bags are dealt to folds at random; otherwise by size, the largest first.
+        Whether to assign bags to folds at random; otherwise by size, the largest first.
     random_state : int or None
         Seed of the shuffle.
 
@@ -185,7 +187,7 @@ class BagKFold(GroupKFold):
     """
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Any, Any]]:
-        """Generate the row numbers of each fold's training and test part."""
+        """Generate the row numbers of the training and test part of each fold."""
         groups = bags_of(y, groups)
         if groups is None:
             raise BagDataError("BagKFold needs the bags: pass `groups`, or a BagTarget as y.")

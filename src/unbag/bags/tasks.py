@@ -1,4 +1,4 @@
-"""What proportions are proportions of: one label, classes that exclude each other, or labels."""
+"""The task behind the proportions: one label, exclusive classes, or several labels."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from unbag.errors import BagDataError, BagDataWarning
 __all__ = ["find_task", "risk_scale"]
 
 Array = NDArray[Any]
-# Single precision, and counts that were divided.
+# Rounding error of single precision and of divided counts.
 EXACT = 1e-5
-# Proportions of classes that add up no better than this were not only rounded.
+# Sums of class proportions further from one than this are not explained by rounding.
 ALMOST = 0.05
 
 
@@ -30,10 +30,10 @@ def find_task(
     noise_variance: Array | None = None,
     task: Task | None = None,
 ) -> Task:
-    """Check a task, or read it off: several columns that add up to one are classes, else labels.
+    """Check a task, or infer it: columns that sum to one are classes, other columns are labels.
 
-    Rounded proportions may be off by half a unit of the last decimal a column; noisy sums by twice
-    their deviation on average, and the mean of them by four standard errors.
+    Rounded sums may deviate by half a unit of the last decimal per column. Noisy sums may deviate
+    by two standard deviations on average, and their mean by four standard errors.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def find_task(
         check_choice("task", task, get_args(Task))
         if (task == "binary") != (proportions.ndim == 1):
             raise BagDataError(
-                f"task must be 'binary' for proportions in one column, 'multiclass' or "
+                f"task must be 'binary' for one column of proportions, 'multiclass' or "
                 f"'multilabel' for several, got {task!r} for shape {proportions.shape}."
             )
     if proportions.ndim == 1:
@@ -70,7 +70,7 @@ def find_task(
 
 
 def _one_on_average(sums: Array) -> bool:
-    """Whether sums scatter about one, as those of classes do under noise that nobody stated."""
+    """Whether sums scatter around one, as sums of classes do under unstated noise."""
     spread = sums.std()
     return bool(0 < spread < 0.2 and abs(sums.mean() - 1) < 2 * spread / np.sqrt(len(sums)))
 
@@ -78,7 +78,7 @@ def _one_on_average(sums: Array) -> bool:
 def _gap(
     sums: Array, proportions: Array, sizes: Array, noise_variance: Array | None
 ) -> tuple[float, float]:
-    """How far the sums are from one, and how far those of classes may be."""
+    """Deviation of the sums from one, and the deviation allowed for classes."""
     n_bags, n_outputs = proportions.shape
     errors = sums - 1
     if noise_variance is not None:
@@ -95,7 +95,7 @@ def _range(sums: Array) -> str:
 
 
 def risk_scale(task: Task, n_outputs: int, *, hard: bool) -> float:
-    """What a summed square is multiplied by: labels are averaged, a wrong class counts once.
+    """Factor for a sum of squares over outputs: labels are averaged, a wrong class counts once.
 
     Examples
     --------

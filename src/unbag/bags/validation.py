@@ -32,7 +32,7 @@ Array = NDArray[Any]
 
 
 def as_instances(X: Any, *, name: str = "X") -> Any:
-    """Return `X` as something with a shape and finite numbers; tensors pass through uncopied."""
+    """Return `X` as a finite numeric array; tensors are not copied."""
     if not hasattr(X, "shape") or not hasattr(X, "dtype"):
         X = np.asarray(X)
     if issparse(X):
@@ -40,7 +40,7 @@ def as_instances(X: Any, *, name: str = "X") -> Any:
     if isinstance(X, np.ndarray) and X.dtype.kind not in "fiub":
         raise BagDataError(
             f"{name} must hold numbers, got dtype {X.dtype}. Encode categories and dates first, or "
-            "use the command `unbag fit`, which does."
+            "use the command `unbag fit`, which encodes them."
         )
     if X.shape[0] == 0:
         raise BagDataError(f"{name} must hold at least one instance, got shape {tuple(X.shape)}.")
@@ -61,7 +61,7 @@ def _refuse_non_finite_rows(X: Any, name: str) -> None:
 
 
 def as_values(values: Any, name: str) -> Array:
-    """Return what is said about bags as an array of floats; words are refused by name."""
+    """Return values as an array of floats; raise if they are not numbers."""
     try:
         return np.asarray(values, dtype=float)
     except (TypeError, ValueError) as error:
@@ -91,10 +91,10 @@ def factorize(bags: Any, *, name: str = "bags") -> tuple[Array, list[Hashable]]:
 
 
 def as_id_array(bags: Any, name: str = "bags") -> Array:
-    """Return bag ids as an array that tells apart all that differ; a missing one is refused."""
+    """Return bag ids as an array in which distinct ids stay distinct; raise if one is missing."""
     if hasattr(bags, "to_numpy"):
         bags = bags.to_numpy()
-    # A tensor, walked through, would give ids of which no two are the same.
+    # Iterating over a tensor would give distinct ids only.
     values = np.asarray(bags) if hasattr(bags, "__array__") else _list_of_ids(bags)
     if values.ndim != 1:
         raise BagDataError(f"{name} must have one bag id per instance, got shape {values.shape}.")
@@ -116,7 +116,7 @@ def _are_missing(values: Array) -> Array:
 def _is_missing(value: Any) -> bool:
     try:
         return value is None or bool(value != value)
-    except TypeError:  # pandas' NA answers neither yes nor no
+    except TypeError:  # the truth value of pandas' NA is undefined
         return True
 
 
@@ -133,7 +133,7 @@ def _list_of_ids(bags: Iterable[Any]) -> Array:
 def check_constant_in_bags(
     y: Array, starts: Array, ids: list[Hashable], *, name: str = "y"
 ) -> Array:
-    """Return each bag's common value of `y`, already sorted by bag."""
+    """Return the common value of each bag; `y` is sorted by bag."""
     low, high = np.minimum.reduceat(y, starts), np.maximum.reduceat(y, starts)
     differs = ~(high - low <= 1e-9)
     bad = np.flatnonzero(differs.reshape(len(starts), -1).any(axis=1))
@@ -150,22 +150,22 @@ def check_constant_in_bags(
 def match_to_bags(
     values: Any, ids: list[Hashable], *, bag_ids: Any = None, name: str = "proportions"
 ) -> Array:
-    """Line per-bag values up with `ids`; a bag on one side and not on the other is an error."""
+    """Put per-bag values in the order of `ids`; raise if a bag is only on one side."""
     table = values_by_bag(values, bag_ids=bag_ids, name=name)
     if table is None:
         array = as_values(values, name)
         if len(array) != len(ids):
             raise BagDataError(
                 f"{name} must hold one value per bag, wanted {len(ids)}, got {len(array)}. "
-                "Pass a mapping from bag id to value, or `bag_ids` beside it."
+                "Pass a mapping from bag id to value, or pass `bag_ids` too."
             )
         return array
     missing = [b for b in ids if b not in table]
     if missing:
         raise BagDataError(
             f"{name} must cover every bag of the instances, but bag {missing[0]!r} is missing "
-            f"({len(missing)} bags in all). A pandas object goes by its index, unless `bag_ids` "
-            "stands beside it."
+            f"({len(missing)} bags in all). A pandas object is matched by its index unless "
+            "`bag_ids` is passed."
         )
     known = set(ids)
     unused = [b for b in table if b not in known]
@@ -180,9 +180,9 @@ def match_to_bags(
 def values_by_bag(
     values: Any, *, bag_ids: Any = None, name: str = "proportions"
 ) -> dict[Hashable, Any] | None:
-    """Values by bag id: of a mapping, beside `bag_ids`, or of a pandas object by its index.
+    """Values by bag id, from a mapping, `bag_ids` or the index of a pandas object.
 
-    None if nothing says which bag a value is of.
+    None if the values have no ids.
     """
     if _has_index(values):
         bag_ids = values.index if bag_ids is None else bag_ids
@@ -200,17 +200,17 @@ def values_by_bag(
     if len(table) < len(keys):
         seen: set[Hashable] = set()
         twice = next(b for b in keys if b in seen or seen.add(b))  # type: ignore[func-returns-value]
-        raise BagDataError(f"{name} must name a bag once, but bag {twice!r} comes more than once.")
+        raise BagDataError(f"{name} must name each bag once, but bag {twice!r} occurs twice.")
     return table
 
 
 def _has_index(values: Any) -> bool:
-    """Whether values are a pandas Series or frame; `index` of a list is something else."""
+    """Whether values are a pandas Series or frame; the `index` of a list is a method."""
     return hasattr(getattr(values, "index", None), "to_numpy")
 
 
 def one_per_instance(values: Any, n_instances: int, n_bags: int) -> bool:
-    """Whether values that may be named by bag have a row for each instance instead."""
+    """Whether values have one row per instance rather than one per bag."""
     if not _has_index(values):
         return not hasattr(values, "keys")
     unnamed = type(values.index).__name__ == "RangeIndex"
@@ -233,13 +233,13 @@ def check_proportions(
     per_bag = proportions.reshape(len(sizes), -1)
     _refuse(~np.isfinite(per_bag), proportions, ids, "finite", "Drop those bags, or repair them.")
     way_out = (
-        "Divide counts by the sizes of their bags, percentages by 100, or state `noise_variance` "
+        "Divide counts by the bag sizes and percentages by 100, or pass `noise_variance` "
         "if noise was added on purpose."
     )
     if noise_variance is not None:
         reach = reach_of_noise(noise_variance)[:, None]
         outside = (per_bag < -reach) | (per_bag > 1 + reach)
-        _refuse(outside, proportions, ids, "in [0, 1] but for their stated noise", way_out)
+        _refuse(outside, proportions, ids, "in [0, 1] up to the stated noise", way_out)
         return proportions
     _refuse((per_bag < 0) | (per_bag > 1), proportions, ids, "in [0, 1]", way_out)
     return proportions
@@ -262,7 +262,7 @@ def check_proportions_differ(proportions: Array) -> None:
 
 
 def are_whole_counts(proportions: Array, sizes: Array) -> Array:
-    """Whether each bag's proportions, in columns, can be those of whole numbers of instances."""
+    """Whether each bag's proportions are whole counts divided by its size."""
     counts = proportions * sizes[:, None]
     # Single precision leaves an error of 6e-8 times the size.
     return (np.abs(counts - counts.round()) <= 1e-6 * sizes[:, None]).all(axis=1)
@@ -278,7 +278,7 @@ def _refuse(bad: Array, values: Array, ids: list[Hashable], wanted: str, way_out
 
 
 def check_one_per_instance(variance: Any, n_instances: int) -> Array:
-    """Refuse one value a bag beside targets of instances: their order is anybody's guess."""
+    """Raise unless there is one value per instance; the order of per-bag values is unknown."""
     values = as_values(variance, "noise_variance")
     if values.shape != (n_instances,):
         raise BagDataError(
@@ -290,7 +290,7 @@ def check_one_per_instance(variance: Any, n_instances: int) -> Array:
 
 
 def check_noise_variance(variance: Array, ids: list[Hashable]) -> Array | None:
-    """Refuse a variance that is negative, NaN or infinite; None if all proportions are exact."""
+    """Raise for a negative, NaN or infinite variance; return None if all are zero."""
     bad = np.flatnonzero(~(np.isfinite(variance) & (variance >= 0)))
     if len(bad):
         raise BagDataError(

@@ -1,4 +1,4 @@
-"""Learning rules: one rule, one file; `RULES` is the only list of them."""
+"""Learning rules, one per file. `RULES` is the registry."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ RULES: dict[str, type[Rule]] = {
 
 
 def get_rule(rule: str | Rule, **options: Any) -> Rule:
-    """Look a rule up by name, or pass one through.
+    """Return the rule with this name; a rule object is returned unchanged.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What every learning rule is: a loss on a minibatch of bags, and the claims it makes."""
+"""The base class of learning rules: a loss on a minibatch of bags, and the claims it makes."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ InstanceLoss = Literal["square", "log", "zero_one", "majority"]
 
 
 class Rule(ABC):
-    """A loss on bags. Subclasses are frozen dataclasses, so a rule is a value to compare and hash.
+    """A loss on bags. Subclasses are frozen dataclasses, so rules can be compared and hashed.
 
-    The class attributes are claims, and ``tests/rules/test_every_rule.py`` checks each of them.
+    The class attributes are claims. ``tests/rules/test_every_rule.py`` checks each of them.
     """
 
     name: ClassVar[str]
     """Name in the registry."""
     paper_name: ClassVar[str]
-    """What the paper's tables call it, or "new"."""
+    """Name in the paper's tables, or "new"."""
     instance_loss: ClassVar[InstanceLoss]
-    """What the rule becomes when every bag holds one instance."""
+    """The supervised loss that the rule equals when every bag holds one instance."""
     use_when: ClassVar[str]
-    """When to choose it, for the documentation's table of rules."""
+    """When to choose the rule. Shown in the table of rules in the documentation."""
     tasks: ClassVar[tuple[Task, ...]] = ("binary", "multiclass", "multilabel")
-    """Tasks the mathematics allows."""
+    """Tasks for which the rule is defined."""
     differentiable: ClassVar[bool] = True
-    """Whether gradients mean anything."""
+    """Whether the loss can be minimised by gradient descent."""
 
     @classmethod
     def variants(cls) -> tuple[Rule, ...]:
-        """Every form of the rule that the contract is run on."""
+        """The variants of the rule that the contract tests run on."""
         return (cls(),)
 
     @property
     def semi_gradient(self) -> bool:
-        """Whether a part of the loss is held constant, so that steps leave its own gradient."""
+        """Whether part of the loss is treated as constant when the gradient is taken."""
         return False
 
     @property
@@ -55,27 +55,27 @@ class Rule(ABC):
 
     @property
     def lower_bound(self) -> float | None:
-        """A number the loss never goes below without noise; None if there is none."""
+        """Lower bound of the loss when proportions are exact; None if it is unbounded."""
         return 0.0
 
     @property
     def min_bags(self) -> int:
-        """Fewest bags in a batch for which the loss is defined."""
+        """Smallest number of bags in a batch for which the loss is defined."""
         return 1
 
     @property
     def prior_share(self) -> float:
-        """Share of the bags that only serve to estimate the prior."""
+        """Fraction of the bags used only to estimate the prior."""
         return 0.0
 
     @abstractmethod
     def loss(self, logits: Tensor, batch: BagBatch) -> Tensor:
-        """Compute the loss; one number for each leading axis of `logits`."""
+        """Compute the loss: one number for each index of the leading axes of `logits`."""
 
     def step(
         self, logits: Tensor, batch: BagBatch, state: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Compute the loss and the state the next step needs; most rules have none."""
+        """Compute the loss and the state for the next step. Most rules have no state."""
         return self(logits, batch), state
 
     def __call__(self, logits: Tensor, batch: BagBatch) -> Tensor:
@@ -84,9 +84,9 @@ class Rule(ABC):
         Parameters
         ----------
         logits : Tensor of shape (..., n_instances) or (..., n_instances, n_outputs)
-            One logit, or one per output, for each instance; the instances of the first bag first.
+            One logit per instance, or one per instance and output, in order of the bags.
         batch : BagBatch
-            The bags these instances form.
+            The bags that hold these instances.
         """
         self.check(batch)
         return self.loss(logits, batch)
@@ -94,7 +94,7 @@ class Rule(ABC):
     def check(self, batch: BagBatch) -> None:
         """Raise unless the rule is defined on this batch."""
         if batch.task not in self.tasks:
-            raise ValueError(f"{self.name} has no {batch.task} form; it serves {self.tasks}.")
+            raise ValueError(f"{self.name} is defined for {self.tasks}, not for {batch.task}.")
         if batch.n_bags_in_all < self.min_bags:
             raise ValueError(
                 f"{self.name} needs at least {self.min_bags} bags in a batch, "

@@ -1,4 +1,4 @@
-"""The likelihood of a bag's count when its labels are independent given its instances."""
+"""The likelihood of each bag's count, for labels that are independent given the features."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ class CountLikelihood(Rule):
     Parameters
     ----------
     exact_up_to : int
-        Largest bag for which the probability is computed exactly; above it, by the Gaussian law of
-        the tilted sum (a saddlepoint approximation, rough where nearly all labels are certain).
+        Largest bag size for which the probability is computed exactly. Larger bags use a
+        saddlepoint approximation, which is rough when nearly all labels are certain.
 
     Notes
     -----
-    Adding one number :math:`\theta` to all logits of a bag changes the law of its count by a known
-    factor. We pick the :math:`\theta` that makes the observed count the expected one, so the
-    probability that is left is never small, and one coefficient of a discrete Fourier transform
-    gives it to full precision, however unlikely the count was before. It takes of the order of
-    :math:`\sqrt{k}` frequencies, as other counts are far less likely then.
+    Adding one number :math:`\theta` to all logits of a bag (tilting) changes the probability of
+    its count by a known factor. The rule chooses the :math:`\theta` for which the expected count
+    equals the observed one. The tilted probability is then never small, and one coefficient of a
+    discrete Fourier transform gives it to full precision. About :math:`\sqrt{k}` frequencies are
+    enough, because other counts are then much less likely.
 
-    A count that is not an integer is rounded. With noise of known variance the count is taken as
-    Gaussian with both variances. For several classes this is a composite likelihood: the sum over
-    classes of each class's own count.
+    A count that is not an integer is rounded. With noise of known variance, the count is modelled
+    as Gaussian with the sum of both variances. For several classes this is a composite
+    likelihood: the sum of the log likelihoods of the classes' counts.
 
     Examples
     --------
@@ -54,22 +54,22 @@ class CountLikelihood(Rule):
     paper_name: ClassVar[str] = "new"
     instance_loss: ClassVar[InstanceLoss] = "log"
     use_when: ClassVar[str] = (
-        "Labels that are independent given the features, however bags were grouped; linear models. "
-        "A step costs several times one of the others."
+        "Labels are independent given the features, whether or not bags are random; linear models. "
+        "A step costs several times as much as with the other rules."
     )
 
     exact_up_to: int = 1000
 
     @classmethod
     def variants(cls) -> tuple[Rule, ...]:
-        """Exact, and by the Gaussian law that serves large bags."""
+        """The exact form, and the Gaussian approximation for large bags."""
         return (cls(), cls(exact_up_to=0))
 
     def loss(self, logits: Tensor, batch: BagBatch) -> Tensor:
         """Compute the mean negative log likelihood, in double precision throughout."""
         minus_log = self.of_each_bag(own_logits(logits, batch), batch)
         if batch.task == "multiclass" and batch.targets.shape[-1] == 2:
-            minus_log = minus_log / 2  # both classes tell the same count
+            minus_log = minus_log / 2  # both classes have the same count
         return batch.average(minus_log).to(batch.outputs(logits).dtype)
 
     def of_each_bag(self, outputs: Tensor, batch: BagBatch) -> Tensor:
@@ -95,7 +95,7 @@ class CountLikelihood(Rule):
 def _by_size(
     outputs: Tensor, counts: Tensor, batch: BagBatch, sizes: Tensor, small: Tensor
 ) -> Tensor:
-    """Log probabilities of bags of both kinds, each by its own law."""
+    """Log probabilities for a batch of small and large bags."""
     parts = []
     for exact, kind in ((True, small), (False, ~small)):
         rows = outputs[..., kind[batch.bag_of_instance], :]
@@ -119,7 +119,7 @@ def _log_probability(outputs: Tensor, counts: Tensor, batch: BagBatch, *, exact:
 
 
 def own_logits(logits: Tensor, batch: BagBatch) -> Tensor:
-    """Logit of each output's own probability, with an output axis and in double precision."""
+    """Logit of each output's probability, with an output axis and in double precision."""
     outputs = batch.outputs(logits).double()
     # Beyond this a label is as good as certain, and differences of infinities are no numbers.
     outputs = torch.nan_to_num(outputs, torch.nan, posinf=SURE, neginf=-SURE)
@@ -138,9 +138,9 @@ def _class_against_rest(outputs: Tensor) -> Tensor:
 def tilt_to_mean(outputs: Tensor, counts: Tensor, batch: BagBatch, *, exact: bool) -> Tensor:
     """Find the shift of the logits for which the expected count is `counts`.
 
-    Newton's method from the shift that would be right for equal scores, with a bisection whenever
-    it would leave the bracket. Where all frequencies are taken, the exact probability does not
-    depend on the shift, only its rounding does, so a rough one will do.
+    Newton's method starts from the shift that is correct for equal scores, and falls back to
+    bisection when a step would leave the bracket. When all frequencies are used, the exact
+    probability depends on the shift only through rounding, so a rough shift is enough.
     """
     rough = exact and enough_frequencies(batch.largest_size) > batch.largest_size
     margin = batch.bag_sizes.double().log() + 1
@@ -159,7 +159,7 @@ def tilt_to_mean(outputs: Tensor, counts: Tensor, batch: BagBatch, *, exact: boo
 
 
 def _tilting_factor(outputs: Tensor, counts: Tensor, tilt: Tensor, batch: BagBatch) -> Tensor:
-    """Log of what tilting divides the probability of `counts` by."""
+    """Log of the factor by which tilting divides the probability of `counts`."""
     tilted = outputs + batch.spread(tilt)
     return batch.sum(logsigmoid(-outputs) - logsigmoid(-tilted)) - tilt * counts
 
@@ -189,16 +189,16 @@ def _mass_of_one_output(scores: Tensor, counts: Tensor, angles: Tensor, batch: B
 
 
 def _gaussian_log_mass(outputs: Tensor, counts: Tensor, tilt: Tensor, batch: BagBatch) -> Tensor:
-    """Gaussian law of the tilted count at its mean.
+    """Log density of the Gaussian approximation of the tilted count, at its mean.
 
-    One Newton step from the detached tilt moves its value nowhere and gives it its derivative.
+    The tilt is detached. One Newton step leaves its value unchanged and restores its derivative.
     """
     scores = (outputs + batch.spread(tilt)).sigmoid()
     curvature = batch.sum((scores * (1 - scores)).detach()).clamp(min=1e-12)
     tilt = tilt - (batch.sum(scores) - counts) / curvature
     scores = (outputs + batch.spread(tilt)).sigmoid()
     variance = batch.sum(scores * (1 - scores))
-    # A law on the integers has no mass above one, whatever its variance.
+    # A probability on the integers is at most one, whatever the variance.
     log_mass = -0.5 * (2 * math.pi * variance).clamp(min=1.0).log()
     return log_mass + _tilting_factor(outputs, counts, tilt, batch)
 

@@ -1,4 +1,4 @@
-"""Supervised learning on what a bag's count says about each label."""
+"""Supervised learning on the posterior label probabilities given each bag's count."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ __all__ = ["CountPosterior"]
 
 @dataclass(frozen=True)
 class CountPosterior(Rule):
-    r"""Mean loss of the instances, each label replaced by its probability given the bag's count.
+    r"""Mean instance loss, with each label replaced by its probability given the bag's count.
 
     .. math:: \hat L = \mathrm{mean}_{ij} \left[ q_{ij} \, \ell(1 - f_{ij})
               + (1 - q_{ij}) \, \ell(f_{ij}) \right],
               \qquad q_{ij} = P\Big( Y_{ij} = 1 \Big| \sum_j Y_{ij} = k_i a_i \Big)
 
     where labels are independent with probabilities :math:`f_{ij}`, and :math:`\ell(e)` is the
-    chance that more than half of :math:`2m` draws are wrong when each is with probability
-    :math:`e`.
+    probability that more than half of :math:`2m` draws are wrong if each is wrong with
+    probability :math:`e`.
 
     Parameters
     ----------
     votes : int
-        The number :math:`m`: 1 is the square loss, 2 gives :math:`4 e^3 - 3 e^4`, and the larger it
-        is, the closer to the 0-1 loss, and the less an instance far on the wrong side matters.
+        The number :math:`m`. 1 gives the square loss, 2 gives :math:`4 e^3 - 3 e^4`. Larger values
+        are closer to the 0-1 loss and give less weight to instances far on the wrong side.
 
     Notes
     -----
-    The gradient holds :math:`q` constant, as the maximisation step of EM does; with the log loss it
-    would be that of `count_likelihood`. Every :math:`\ell` is a proper loss, and :math:`q` has mean
-    :math:`f` where :math:`f` is right: so the truth is a stationary point for each `votes`, and
-    `votes` decides what a model that cannot reach the truth is best at. With noise of known
+    The gradient treats :math:`q` as constant, like the M-step of EM. With the log loss it would be
+    the gradient of `count_likelihood`. Every :math:`\ell` is a proper loss, and :math:`q` has mean
+    :math:`f` when :math:`f` is the true probability. So the truth is a stationary point for every
+    `votes`; the choice matters when the model cannot represent the truth. With noise of known
     variance, and for several classes, the probabilities are those of `count_likelihood`.
 
-    The default of 2 was the better for linear nets on the test sets of MNIST.
+    The default of 2 was better than 1 for linear nets on the MNIST test set.
 
     References
     ----------
@@ -58,8 +58,8 @@ class CountPosterior(Rule):
     paper_name: ClassVar[str] = "new"
     instance_loss: ClassVar[InstanceLoss] = "majority"
     use_when: ClassVar[str] = (
-        "Models too simple for the truth, linear ones above all, and bags of up to a hundred. "
-        "A step costs as much as one of `count_likelihood`."
+        "Models that cannot represent the truth, above all linear ones, and bags of up to 100. "
+        "A step costs as much as with `count_likelihood`."
     )
 
     votes: int = 2
@@ -70,7 +70,7 @@ class CountPosterior(Rule):
 
     @property
     def semi_gradient(self) -> bool:
-        """True: the posterior is held constant."""
+        """True: the posterior is treated as constant."""
         return True
 
     def loss(self, logits: Tensor, batch: BagBatch) -> Tensor:
@@ -83,8 +83,8 @@ class CountPosterior(Rule):
     def posterior(self, logits: Tensor, batch: BagBatch) -> Tensor:
         """Probability of each label given its bag's count, shape (..., n_instances, n_outputs).
 
-        The derivative of the log likelihood of a count by a logit is what the count adds to the
-        probability of that label.
+        The derivative of the log likelihood of the count with respect to a logit is the posterior
+        probability of that label minus its prior probability.
         """
         with torch.enable_grad():
             outputs = own_logits(logits.detach(), batch).requires_grad_()
@@ -93,7 +93,7 @@ class CountPosterior(Rule):
         return (outputs.detach().sigmoid() - excess).clamp(0, 1)
 
     def _majority(self, error: Tensor) -> Tensor:
-        """Chance that more than half of the draws are wrong."""
+        """Probability that more than half of the draws are wrong."""
         n = 2 * self.votes
         terms = [
             math.comb(n, wrong) * error**wrong * (1 - error) ** (n - wrong)

@@ -1,4 +1,4 @@
-"""The debiased square loss, in the paper's two forms and the exactly unbiased one."""
+"""The debiased square loss: the paper's two forms and an exactly unbiased one."""
 
 from __future__ import annotations
 
@@ -30,20 +30,21 @@ class DebiasedSquare(Rule):
     Parameters
     ----------
     debias : {"pairwise", "batch", "moving"}
-        How the squared mean residual :math:`B = (E f - p)^2` is estimated: from pairs of distinct
-        bags; by the batch's own squared mean residual (the paper's rule when the batch is the whole
-        data set); or from a moving average of the mean score and the prior (the paper's rule for
-        minibatches, called DSQ in its tables).
+        How the squared mean residual :math:`B = (E f - p)^2` is estimated. "pairwise" uses pairs of
+        distinct bags. "batch" uses the squared mean residual of the batch; this is the paper's rule
+        when the batch is the whole data set. "moving" uses a moving average of the mean score and
+        the prior; this is the paper's rule for minibatches, called DSQ in its tables.
     beta : float
-        Weight of the past in the moving average.
+        Weight of past batches in the moving average.
 
     Notes
     -----
-    "pairwise" is unbiased for the instance square loss when instances are i.i.d., for equal and
-    unequal bags and any known noise variance, needs no prior and no state, and is never negative
-    without noise. :math:`\mathrm{Var}(r_i) = (R - B)/k_i`, so weighting by size is the weighting of
-    least variance when residuals are normal. "batch" is biased by a term of order 1/n; "moving" by
-    the lag of the average, and its gradient flows through the batch's own share of it only.
+    "pairwise" is unbiased for the instance square loss when instances are i.i.d. This holds for
+    equal and unequal bags and for any known noise variance. It needs no prior and no state, and it
+    is never negative when proportions are exact. Since :math:`\mathrm{Var}(r_i) = (R - B)/k_i`,
+    weighting by size has the least variance when residuals are normal. "batch" has a bias of order
+    1/n. "moving" is biased by the lag of the average; its gradient flows only through the current
+    batch's part of the average.
 
     References
     ----------
@@ -60,8 +61,8 @@ class DebiasedSquare(Rule):
     paper_name: ClassVar[str] = "DSQ"
     instance_loss: ClassVar[InstanceLoss] = "square"
     use_when: ClassVar[str] = (
-        "The default: bags that are random groups, equal or unequal, exact or with noise of known "
-        "variance."
+        "The default. Bags are random groups, of equal or unequal size, with exact proportions or "
+        "noise of known variance."
     )
 
     debias: Literal["pairwise", "batch", "moving"] = "pairwise"
@@ -101,13 +102,13 @@ class DebiasedSquare(Rule):
         return 2 if self.debias == "pairwise" else 1
 
     def loss(self, logits: Tensor, batch: BagBatch) -> Tensor:
-        """Compute the debiased loss; for "moving", that of a first step."""
+        """Compute the debiased loss; for "moving", as in the first step."""
         return self._step(logits, batch, None)[0]
 
     def step(
         self, logits: Tensor, batch: BagBatch, state: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Compute the loss and carry the moving average; NaN in `state` means not yet started."""
+        """Compute the loss and update the moving average; NaN in `state` means no step yet."""
         self.check(batch)
         return self._step(logits, batch, state)
 
@@ -144,7 +145,7 @@ def pairwise_risk(residuals: Tensor, batch: BagBatch) -> Tensor:
 
 
 def _share_of_noise(batch: BagBatch) -> Tensor:
-    """What independent noise in the proportions adds to the risk, in expectation."""
+    """Expected contribution of independent noise in the proportions to the risk."""
     sizes, n_instances = batch.bag_sizes, batch.total(batch.bag_sizes)
     in_mean = batch.total(sizes.square() * batch.noise) / n_instances.square()
     in_spread = batch.total(sizes * (1 - sizes / n_instances) * batch.noise)

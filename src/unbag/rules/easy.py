@@ -27,7 +27,7 @@ class _Easy(Rule):
 
     @classmethod
     def variants(cls) -> tuple[Rule, ...]:
-        """With the prior from the same bags and from half of them."""
+        """The prior estimated from the same bags, and from half of them."""
         return (cls(), cls(prior="split"))
 
     @property
@@ -56,7 +56,7 @@ class _Easy(Rule):
         return 0.5 if self.prior == "split" else 0.0
 
     def loss(self, logits: Tensor, batch: BagBatch) -> Tensor:
-        """Compute the reweighted loss, after splitting off half of the bags if asked to."""
+        """Compute the reweighted loss; with "split", on half of the bags."""
         if self.prior == "split" and batch.prior is None:
             logits, batch = _split_for_prior(logits, batch)
         losses = self._losses_of_each_label(batch.outputs(logits), batch.task)
@@ -64,7 +64,7 @@ class _Easy(Rule):
 
     @abstractmethod
     def _losses_of_each_label(self, outputs: Tensor, task: Task) -> Tensor:
-        """Loss of every label an instance could have: a column a class, or positives, negatives."""
+        """Loss for each possible label: one column per class, or positives then negatives."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ class EasySquare(_Easy):
     Parameters
     ----------
     prior : {"plug_in", "split"}
-        Where :math:`p` comes from when the batch carries none: from the same bags, or from one
-        half of them while the loss is taken over the other half.
+        How :math:`p` is estimated when the batch has no prior: from the same bags, or from one half
+        of them while the loss is computed on the other half.
 
     Notes
     -----
@@ -100,7 +100,7 @@ class EasySquare(_Easy):
     paper_name: ClassVar[str] = "EZ.Sq"
     instance_loss: ClassVar[InstanceLoss] = "square"
     use_when: ClassVar[str] = (
-        "To compare with the literature: its variance stays when the error goes, and it needs "
+        "To compare with the literature. Its variance does not shrink with the error, and it needs "
         "random bags."
     )
 
@@ -120,11 +120,11 @@ class EasyLog(_Easy):
     Parameters
     ----------
     prior : {"plug_in", "split"}
-        Where :math:`p` comes from when the batch carries none: from the same bags, or from one
-        half of them while the loss is taken over the other half.
+        How :math:`p` is estimated when the batch has no prior: from the same bags, or from one half
+        of them while the loss is computed on the other half.
     offset : float
-        :math:`\varepsilon`, which keeps an instance from gaining without end by ever more
-        confident scores where its weight is negative. The paper's code has 1e-8.
+        :math:`\varepsilon`. It bounds the loss of an instance with negative weight, which would
+        otherwise decrease without limit as its score saturates. The paper's code uses 1e-8.
 
     Notes
     -----
@@ -146,7 +146,8 @@ class EasyLog(_Easy):
     paper_name: ClassVar[str] = "EZ.Log"
     instance_loss: ClassVar[InstanceLoss] = "log"
     use_when: ClassVar[str] = (
-        "To compare with the literature, or a linear model on small random bags; stop it early."
+        "To compare with the literature, or for a linear model on small random bags with early "
+        "stopping."
     )
     offset: float = 0.0
 
@@ -157,7 +158,7 @@ class EasyLog(_Easy):
 
     @property
     def unbiased_given_prior(self) -> bool:
-        """Without an offset; with one, it is another loss that is estimated without bias."""
+        """True without an offset; with one, the loss is unbiased for a different instance loss."""
         return self.offset == 0
 
     def _losses_of_each_label(self, outputs: Tensor, task: Task) -> Tensor:
@@ -171,16 +172,18 @@ class EasyLog(_Easy):
 
 
 def _label_weights(batch: BagBatch) -> Tensor:
-    """Weight of each of those columns in each bag."""
+    """Weight of each possible label's loss in each bag."""
     prior = batch.label_prior
     weights = batch.bag_sizes * (batch.targets - prior) + prior
     return weights if batch.task == "multiclass" else torch.cat([weights, 1 - weights], dim=-1)
 
 
 def _split_for_prior(logits: Tensor, batch: BagBatch) -> tuple[Tensor, BagBatch]:
-    """Spend the first half of the bags on the prior and keep the rest."""
+    """Use the first half of the bags for the prior and return the rest."""
     if batch.n_bags_in_all != batch.n_bags:
-        raise ValueError("prior='split' needs the batch's prior when bags are on many workers.")
+        raise ValueError(
+            "prior='split' needs a prior in the batch when it is sharded over workers."
+        )
     half = batch.n_bags // 2
     axis = -1 if batch.task == "binary" else -2
     sizes = batch.sizes if isinstance(batch.sizes, int) else batch.sizes.narrow(0, 0, half)

@@ -1,4 +1,4 @@
-"""Empirical proportional risk: the share of bags whose proportion is not matched exactly."""
+"""Empirical proportional risk: the fraction of bags whose proportion is not matched exactly."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ __all__ = ["Eprm"]
 
 @dataclass(frozen=True)
 class Eprm(Rule):
-    r"""Share of bags whose hard predictions do not add up to the bag's proportion (EPRM).
+    r"""Fraction of bags whose hard predictions do not match the bag's proportion (EPRM).
 
     .. math:: \hat L = \mathrm{mean}_i \, \mathbb 1\{r_i \neq 0\}
 
     Notes
     -----
-    A score for hard predictions: it has no gradient, and is minimised exactly in
-    ``unbag_paper.exact``. Learns at a fast 1/n rate under realizability, and can need :math:`2^k`
-    bags without it.
+    A loss on hard predictions. It has no gradient; ``unbag_paper.exact`` minimises it exactly. It
+    learns at the fast rate 1/n under realizability, and can need :math:`2^k` bags otherwise.
 
     References
     ----------
@@ -40,16 +39,16 @@ class Eprm(Rule):
     paper_name: ClassVar[str] = "EPRM"
     instance_loss: ClassVar[InstanceLoss] = "zero_one"
     use_when: ClassVar[str] = (
-        "Small classes of hypotheses one of which makes no error, and exact counts; minimised by "
-        "`unbag_paper.exact`."
+        "Small hypothesis classes that contain a perfect classifier, and exact counts. Minimised "
+        "by `unbag_paper.exact`."
     )
     differentiable: ClassVar[bool] = False
 
     def loss(self, logits: Tensor, batch: BagBatch) -> Tensor:
-        """Compute the share of bags that are missed."""
+        """Compute the fraction of bags that are not matched."""
         counts = batch.sum(_hard_predictions(batch.outputs(logits), batch))
         wanted = batch.bag_sizes * batch.targets
-        # A count is an integer; what is left is the rounding of size times proportion.
+        # Counts are integers; the rest is the rounding error of size times proportion.
         rounding = 8 * torch.finfo(wanted.dtype).eps * batch.bag_sizes
         missed = ((counts - wanted).abs() > rounding).any(dim=-1, keepdim=True)
         unknown = counts.isnan().any(dim=-1, keepdim=True)

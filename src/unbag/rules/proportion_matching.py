@@ -23,9 +23,9 @@ class ProportionSquare(Rule):
 
     Notes
     -----
-    For bags of size :math:`k` its expectation is :math:`R/k + (1 - 1/k)(E f - p)^2`: a fraction of
-    the instance risk plus a bias that dominates in large bags. It learns when the model class can
-    drive both to zero, and can fail by a constant when it cannot.
+    For bags of size :math:`k` the expectation is :math:`R/k + (1 - 1/k)(E f - p)^2`: a fraction of
+    the instance risk, plus a bias that dominates for large bags. The rule learns when the model
+    class can bring both to zero. Otherwise its excess risk can stay above a constant.
 
     References
     ----------
@@ -41,7 +41,8 @@ class ProportionSquare(Rule):
     paper_name: ClassVar[str] = "PM.Sq"
     instance_loss: ClassVar[InstanceLoss] = "square"
     use_when: ClassVar[str] = (
-        "A baseline, and bags balanced by label; in large bags it sees little of the risk."
+        "A baseline, or bags balanced by label. In large bags it carries little information on the "
+        "risk."
     )
 
     def loss(self, logits: Tensor, batch: BagBatch) -> Tensor:
@@ -58,8 +59,8 @@ class ProportionLog(Rule):
 
     Notes
     -----
-    The logarithm of the mean score is taken from the logits, so it stays finite where the score
-    itself rounds to 0 or 1. Biased in the same way as ``proportion_square``.
+    The logarithm of the mean score is computed from the logits, so it stays finite when the score
+    rounds to 0 or 1. Biased in the same way as ``proportion_square``.
 
     References
     ----------
@@ -75,7 +76,7 @@ class ProportionLog(Rule):
     paper_name: ClassVar[str] = "PM.Log"
     instance_loss: ClassVar[InstanceLoss] = "log"
     use_when: ClassVar[str] = (
-        "The candidate to try beside the default, also where bags are grouped by the features."
+        "The alternative to try beside the default, also when bags are grouped by the features."
     )
 
     def loss(self, logits: Tensor, batch: BagBatch) -> Tensor:
