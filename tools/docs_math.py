@@ -1,4 +1,4 @@
-"""Formulas of docstrings as MathML, which browsers draw themselves, without script or server."""
+"""Formulas of docstrings as MathML, which browsers render without scripts."""
 
 import re
 
@@ -14,7 +14,7 @@ class Formulas(Extension):
     """`:math:` and `.. math::` of numpydoc, in Markdown."""
 
     def extendMarkdown(self, md):  # noqa: N802
-        # After fenced code (25) has been set aside, and before HTML is looked for (20).
+        # After fenced code (25) is stashed and before HTML is parsed (20).
         md.preprocessors.register(_Formulas(md), "formulas", 22)
 
 
@@ -25,12 +25,12 @@ class _Formulas(Preprocessor):
         return text.split("\n")
 
     def _kept(self, formula, display):
-        """MathML is set aside, so that nothing in it is read as Markdown."""
+        """Stash the MathML, so that none of it is parsed as Markdown."""
         return self.md.htmlStash.store(to_mathml(formula, display=display))
 
 
 def to_mathml(formula, *, display="inline"):
-    """One formula.
+    """Convert one formula to MathML.
 
     >>> to_mathml("r_i^2")[:60]
     '<math xmlns="http://www.w3.org/1998/Math/MathML" display="in'

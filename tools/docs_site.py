@@ -1,8 +1,9 @@
-"""What the documentation site adds to the pages in docs/: results, the table of rules, formulas.
+"""Hooks of the documentation site: files from outside docs/, the table of rules, formulas.
 
 mkdocs calls the functions named `on_...`; see mkdocs.yml.
 """
 
+import posixpath
 import re
 from pathlib import Path
 
@@ -12,8 +13,9 @@ from unbag.rules import RULES, Rule
 
 ROOT = Path(__file__).parents[1]
 RULES_TABLE = "<!-- table of rules -->"
-OUTSIDE = ["CONTRIBUTING.md", "CHANGELOG.md"]
-PATTERNS = ["results/**/*.md", "results/**/*.png"]
+LINK = re.compile(r"(\]\()([^)\s#]+)")
+FOLDERS = ("paper/docs", "paper/results", "benchmarks")
+KINDS = (".md", ".png", ".csv", ".txt", ".json")
 
 
 def on_config(config):
@@ -22,34 +24,49 @@ def on_config(config):
 
 
 def on_files(files, config):
-    """Files that lie beside docs/ become part of the site, at the same place below its root."""
+    """Add the files beside docs/ to the site, under their path in the repository."""
     from mkdocs.structure.files import File
 
-    paths = [ROOT / name for name in OUTSIDE]
-    paths += [path for pattern in PATTERNS for path in sorted(ROOT.glob(pattern))]
-    for path in paths:
-        name = path.relative_to(ROOT).as_posix()
-        files.append(File.generated(config, name, abs_src_path=str(path)))
+    for name in outside_files():
+        files.append(File.generated(config, name, abs_src_path=str(ROOT / name)))
     return files
 
 
+def outside_files():
+    """Paths of the pages, pictures and tables that lie outside docs/."""
+    found = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*"))]
+    names = [path.relative_to(ROOT).as_posix() for path in found if path.suffix in KINDS]
+    return ["CONTRIBUTING.md", "CHANGELOG.md", *names]
+
+
 def on_page_markdown(markdown, page, config, files):
-    return inside_site(markdown).replace(RULES_TABLE, rules_table())
+    return inside_site(markdown, page.file.src_uri).replace(RULES_TABLE, rules_table())
 
 
-def inside_site(markdown):
-    """Links that leave docs/ for the repository's root, as links inside the site.
+def inside_site(markdown, page):
+    """Rewrite links between files of the repository as links between pages of the site.
 
-    >>> inside_site("![x](../results/theory/x.png) [a](../../CONTRIBUTING.md) [b](rules.md)")
-    '![x](results/theory/x.png) [a](../CONTRIBUTING.md) [b](rules.md)'
+    >>> inside_site("[a](../CONTRIBUTING.md) [b](../paper/docs/theory.md#x) [c](tables.md)", "start.md")
+    '[a](CONTRIBUTING.md) [b](paper/docs/theory.md#x) [c](tables.md)'
+    >>> inside_site("[a](../../docs/rules.md) [b](../results/x.png)", "paper/docs/theory.md")
+    '[a](../../rules.md) [b](../results/x.png)'
     """
-    outside = "|".join([re.escape(name) for name in OUTSIDE] + ["results/"])
-    return re.sub(rf"\]\(\.\./((?:\.\./)*(?:{outside}))", r"](\1", markdown)
+    outside = page.startswith(FOLDERS) or page in ("CONTRIBUTING.md", "CHANGELOG.md")
+    folder = posixpath.dirname(page if outside else f"docs/{page}")
+
+    def rewrite(link):
+        if ":" in link[2]:
+            return link[0]
+        target = posixpath.normpath(posixpath.join(folder, link[2]))
+        start = posixpath.dirname(page) or "."
+        return link[1] + posixpath.relpath(target.removeprefix("docs/"), start)
+
+    return LINK.sub(rewrite, markdown)
 
 
 def rules_table():
-    """Every registered rule, what it claims, and when to use it."""
-    head = "| rule | in the paper | unbiased | never below | bags a batch | when to use it |"
+    """Every registered rule, its claims, and when to use it."""
+    head = "| rule | in the paper | unbiased | lower bound | bags per batch | when to use it |"
     rows = [_row(rule) for kind in RULES.values() for rule in kind.variants()[:1]]
     return "\n".join([head, "|---|---|---|---|---|---|", *rows])
 
@@ -61,7 +78,7 @@ def _unbiasedness(rule: Rule) -> str:
 
 
 def _row(rule: Rule) -> str:
-    bound = "unbounded" if rule.lower_bound is None else f"{rule.lower_bound:g}"
+    bound = "none" if rule.lower_bound is None else f"{rule.lower_bound:g}"
     cells = [
         f"`{rule.name}`",
         rule.paper_name,
