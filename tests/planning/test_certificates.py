@@ -13,19 +13,22 @@ from unbag.planning import (
     debiased_excess_certificate,
     debiased_risk_certificate,
     easy_excess_certificate,
+    realizable_error_certificate,
+    realizable_vc_error_certificate,
+)
+from unbag.planning.certificates import (
     easy_offset_deviation,
     easy_offset_range,
-    log_growth_function,
-    mismatch_bound,
     pairwise_kernel_deviation,
     pairwise_kernel_range,
-    realizable_error_certificate,
-    realizable_sample_size,
-    realizable_vc_error_certificate,
-    realizable_vc_sample_size,
 )
+from unbag.planning.realizable import log_growth_function, mismatch_bound
 from unbag_paper.exact import EPRM, CountDebiasedSquare, EasyLLP, bag_loss
-from unbag_paper.theory import shattered_problem
+from unbag_paper.theory import (
+    realizable_sample_size,
+    realizable_vc_sample_size,
+    shattered_problem,
+)
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)

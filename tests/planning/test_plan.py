@@ -4,7 +4,8 @@ import pytest
 
 import unbag.planning
 from unbag.errors import ConditionError
-from unbag.planning import plan_bags, realizable_sample_size
+from unbag.planning import plan_bags
+from unbag_paper.theory import realizable_sample_size
 
 
 def test_number_of_bags_is_the_certificates():

@@ -1,12 +1,10 @@
-"""The conditions of the theorems, checked: nonsense is an error, out of range is a warning."""
+"""Conditions on the arguments of plans and certificates."""
 
 from __future__ import annotations
 
-import warnings
+from unbag.errors import ConditionError
 
-from unbag.errors import ConditionError, ConditionWarning
-
-__all__ = ["require", "require_class", "require_probability", "require_whole", "warn_unless"]
+__all__ = ["require", "require_class", "require_probability", "require_whole"]
 
 
 def require(holds: bool, message: str) -> None:
@@ -46,9 +44,3 @@ def require_class(n_hypotheses: int | None, vc_dimension: int | None) -> None:
         require_whole("n_hypotheses", n_hypotheses)
     if vc_dimension is not None:
         require_whole("vc_dimension", vc_dimension)
-
-
-def warn_unless(holds: bool, message: str, *, stacklevel: int = 3) -> None:
-    """Warn with :class:`~unbag.errors.ConditionWarning` unless a theorem's condition holds."""
-    if not holds:
-        warnings.warn(message, ConditionWarning, stacklevel=stacklevel)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
-from unbag.planning.bounds import debiased_excess_bound
 from unbag.planning.certificates import debiased_excess_certificate, easy_excess_certificate
-from unbag.planning.conditions import require, require_class, require_probability
+from unbag.planning.conditions import (
+    require,
+    require_class,
+    require_probability,
+    require_whole,
+)
 from unbag.planning.realizable import (
     realizable_error_certificate,
     realizable_vc_error_certificate,
     smallest_sample_size,
 )
 
-__all__ = ["Guarantee"]
+__all__ = ["Guarantee", "check_sample", "debiased_excess_bound"]
 
 CONSISTENT_RULES = ("eprm", "proportion_square", "debiased_square")
 PLANNED_RULES = (*CONSISTENT_RULES, "easy_square")
@@ -98,3 +103,42 @@ class Guarantee:
         """Smallest number of bags that brings the excess error to `error`."""
         require(0 < error < 0.5, f"`error` must lie in (0, 1/2), got {error!r}.")
         return smallest_sample_size(lambda n_bags: self(n_bags, bag_size), error)
+
+
+def debiased_excess_bound(
+    n_bags: int,
+    bag_size: int,
+    *,
+    vc_dimension: int,
+    best_error: float = 0.0,
+    confidence: float = 0.95,
+    constant: float = 1.0,
+) -> float:
+    r"""Excess error of the debiased square loss: fast at L* = 0, slow elsewhere.
+
+    .. math:: C \left( \frac{k^2 (d \log(kn) + \log(1/\delta))}{n}
+              + \sqrt{\frac{L^* k^2 (d \log(kn) + \log(1/\delta))}{n}} \right)
+
+    A shape, not a certificate: C stands for a number that the paper does not give.
+
+    Examples
+    --------
+    >>> round(debiased_excess_bound(100_000, 10, vc_dimension=3), 4)
+    0.0444
+
+    References
+    ----------
+    li2024optimistic, Theorem 2
+    """
+    check_sample(n_bags, vc_dimension, confidence)
+    require_probability("best_error", best_error, closed=True)
+    complexity = vc_dimension * math.log(bag_size * n_bags + 1) - math.log(1 - confidence)
+    rate = bag_size**2 * complexity / n_bags
+    return constant * (rate + math.sqrt(best_error * rate))
+
+
+def check_sample(n_bags: int, vc_dimension: int, confidence: float) -> None:
+    """Check what every bound for a VC class is given."""
+    require_whole("n_bags", n_bags)
+    require_whole("vc_dimension", vc_dimension)
+    require_probability("confidence", confidence)

@@ -1,7 +1,7 @@
 """Guarantees with every constant written out, when the truth is in the class.
 
-A wrong hypothesis survives one bag with probability at most 1 - q, see
-:mod:`unbag.planning.mismatch`; the rest is counting hypotheses.
+A wrong hypothesis survives one bag with probability at most 1 - q, see :func:`mismatch_bound`; the
+rest is counting hypotheses.
 """
 
 from __future__ import annotations
@@ -10,45 +10,76 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp
 
 from unbag.planning.conditions import require, require_probability, require_whole
-from unbag.planning.mismatch import mismatch_bound, mismatch_inverse
 
 __all__ = [
     "log_budget",
     "log_growth_function",
+    "mismatch_bound",
+    "mismatch_inverse",
     "realizable_error_certificate",
-    "realizable_sample_size",
     "realizable_vc_error_certificate",
-    "realizable_vc_sample_size",
     "smallest_sample_size",
 ]
 
 
-def realizable_sample_size(
-    error: float, bag_size: int, *, n_hypotheses: int, confidence: float = 0.95
-) -> int:
-    r"""Bags after which every consistent hypothesis of a finite class has at most this error.
+def mismatch_bound(error: ArrayLike, bag_size: int) -> NDArray[np.float64]:
+    r"""Least probability that a hypothesis of at least this error misses a bag's proportion.
 
-    .. math:: n = \left\lceil \frac{\ln(|F|/\delta)}{-\ln(1 - q)} \right\rceil, \qquad
-              q = \tfrac12 - \tfrac12 (1 - 2\varepsilon)^k
+    .. math:: q(\varepsilon) = \tfrac12 - \tfrac12 (1 - 2\varepsilon)^k
+
+    Parameters
+    ----------
+    error : array_like in [0, 1/2]
+        A lower bound on the hypothesis's instance error.
+    bag_size : int
+        Number of instances k in a bag.
 
     Notes
     -----
-    Valid for every k, every eps < 1/2 and any finite class that contains the truth. EPRM, the
-    proportional square loss and the debiased square loss all return consistent hypotheses there.
+    The paper derives it for errors in [eps, 1 - eps]: an odd number of wrong instances cannot
+    cancel. It holds for *every* error of at least eps, which needs one more line. Let the error
+    be 1 - eta with eta <= eps. Given m >= 1 wrong instances, each of sign +1 or -1, they cancel
+    with probability at most 1/2 when m is even and never when m is odd. For odd k fewer than half
+    of the bags have an even m. For even k they cancel with probability at most
+    ``eta**k / 2 + 1/4 + (1 - 2*eta)**k / 4``, convex in eta and at most 1/2 at both ends of
+    [0, 1/2]. So the bag is missed with probability at least 1/2, which is at least q. Hence the
+    paper's Theorem 1 needs neither a symmetric class, nor k >= 11, nor eps < 1/(4k).
 
     Examples
     --------
-    >>> realizable_sample_size(0.01, 20, n_hypotheses=1000)
-    55
-    >>> realizable_sample_size(0.01, 1, n_hypotheses=1000)
-    986
+    >>> mismatch_bound(0.01, 11).round(4)
+    np.float64(0.0996)
+
+    References
+    ----------
+    li2024optimistic, Theorem 1, step 2
     """
-    require(0 < error < 0.5, f"`error` must lie in (0, 1/2), got {error!r}.")
-    budget = log_budget(n_hypotheses, confidence)
-    return math.ceil(budget / -math.log1p(-float(mismatch_bound(error, bag_size))))
+    require_whole("bag_size", bag_size)
+    error = np.asarray(error, dtype=float)
+    require(bool(np.all((error >= 0) & (error <= 0.5))), "`error` must lie in [0, 1/2].")
+    return np.asarray(-np.expm1(bag_size * np.log1p(-2 * np.minimum(error, 0.5 - 1e-16))) / 2)[()]
+
+
+def mismatch_inverse(probability: float, bag_size: int) -> float:
+    r"""Error at which a bag is missed with this probability: the inverse of :func:`mismatch_bound`.
+
+    .. math:: q^{-1}(\pi) = \tfrac12 \bigl(1 - (1 - 2\pi)^{1/k}\bigr)
+
+    A probability of 1/2 or more says nothing about the error, and 1/2 is returned.
+
+    Examples
+    --------
+    >>> round(mismatch_inverse(float(mismatch_bound(0.01, 11)), 11), 12)
+    0.01
+    """
+    require_whole("bag_size", bag_size)
+    if probability >= 0.5:
+        return 0.5
+    return float(-np.expm1(np.log1p(-2 * max(probability, 0.0)) / bag_size) / 2)
 
 
 def realizable_error_certificate(
@@ -56,11 +87,12 @@ def realizable_error_certificate(
 ) -> float:
     r"""Error that no consistent hypothesis of a finite class exceeds.
 
-    :func:`realizable_sample_size` solved for the error:
+    .. math:: \varepsilon = q^{-1}\bigl(1 - (\delta/|F|)^{1/n}\bigr), \qquad
+              q(\varepsilon) = \tfrac12 - \tfrac12 (1 - 2\varepsilon)^k
 
-    .. math:: \varepsilon = q^{-1}\bigl(1 - (\delta/|F|)^{1/n}\bigr)
-
-    It is 1, which says nothing, until n passes ``log2(|F| / delta)``.
+    Valid for every k and any finite class that contains the truth. EPRM, the proportional square
+    loss and the debiased square loss all return consistent hypotheses there. It is 1, which says
+    nothing, until n passes ``log2(|F| / delta)``.
 
     Examples
     --------
@@ -124,25 +156,6 @@ def _largest_error(missed: float, bag_size: int) -> float:
     """Error of a hypothesis that misses a bag this rarely: below 1/2, or nothing is known of it."""
     error = mismatch_inverse(missed, bag_size)
     return error if error < 0.5 else 1.0
-
-
-def realizable_vc_sample_size(
-    error: float, bag_size: int, *, vc_dimension: int, confidence: float = 0.95
-) -> int:
-    """Bags after which :func:`realizable_vc_error_certificate` is at most `error`.
-
-    Examples
-    --------
-    >>> realizable_vc_sample_size(0.01, 20, vc_dimension=3)
-    555
-    """
-    require(0 < error < 0.5, f"`error` must lie in (0, 1/2), got {error!r}.")
-    return smallest_sample_size(
-        lambda n_bags: realizable_vc_error_certificate(
-            n_bags, bag_size, vc_dimension=vc_dimension, confidence=confidence
-        ),
-        error,
-    )
 
 
 def smallest_sample_size(

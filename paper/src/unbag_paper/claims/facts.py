@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from unbag.planning import (
     debiased_excess_certificate,
     easy_excess_certificate,
-    mismatch_bound,
-    mismatch_probability,
     realizable_error_certificate,
 )
+from unbag.planning.realizable import mismatch_bound
 from unbag.randomness import numpy_generator
 from unbag_paper.claims.eprm import symmetric_problem
 from unbag_paper.claims.figure_style import add_line, new_figure
@@ -28,7 +27,12 @@ from unbag_paper.exact import (
     EasyLLP,
     bag_loss,
 )
-from unbag_paper.theory import FiniteProblem, crossed_problem, shattered_problem
+from unbag_paper.theory import (
+    FiniteProblem,
+    crossed_problem,
+    mismatch_probability,
+    shattered_problem,
+)
 
 __all__ = ["certificates", "facts"]
 

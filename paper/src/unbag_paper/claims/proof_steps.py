@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from unbag.planning import easy_offset_range
+from unbag.planning.certificates import easy_offset_range
 from unbag.randomness import numpy_generator
 from unbag_paper.claims.figure_style import add_line, new_figure
 from unbag_paper.claims.results import Claim, ExperimentResult, Options, Progress

@@ -1,4 +1,4 @@
-"""The paper's constructions, lower bounds and localized complexities."""
+"""The paper's constructions, bounds, sample sizes and localized complexities."""
 
 from unbag_paper.theory.constructions import (
     BagCounts,
@@ -9,6 +9,13 @@ from unbag_paper.theory.constructions import (
     one_point_problem,
     separated_problem,
     shattered_problem,
+)
+from unbag_paper.theory.excess_bounds import (
+    easy_optimistic_bound,
+    easy_slow_bound,
+    easy_split_bound,
+    marginal_bias,
+    proportion_square_bound,
 )
 from unbag_paper.theory.localization import (
     critical_radius,
@@ -28,6 +35,14 @@ from unbag_paper.theory.lower_bounds import (
     trivial_agnostic_bound,
     trivial_realizable_bound,
 )
+from unbag_paper.theory.sample_sizes import (
+    bag_class_vc_bound,
+    eprm_sample_size,
+    eprm_sample_size_sharp,
+    mismatch_probability,
+    realizable_sample_size,
+    realizable_vc_sample_size,
+)
 from unbag_paper.theory.variance import (
     easy_deviation_realizable,
     labelled_relative_error,
@@ -40,6 +55,7 @@ __all__ = [
     "CoordinateProblem",
     "FiniteProblem",
     "SampledBags",
+    "bag_class_vc_bound",
     "coordinate_information",
     "coordinate_information_bound",
     "coordinate_shape",
@@ -47,15 +63,25 @@ __all__ = [
     "critical_radius_vc",
     "crossed_problem",
     "easy_deviation_realizable",
+    "easy_optimistic_bound",
+    "easy_slow_bound",
+    "easy_split_bound",
+    "eprm_sample_size",
+    "eprm_sample_size_sharp",
     "fano_bound",
     "fano_sample_size",
     "labelled_relative_error",
     "local_rademacher_bound",
     "localized_bound",
     "log_covering_number",
+    "marginal_bias",
+    "mismatch_probability",
     "one_point_problem",
     "pairwise_relative_error",
+    "proportion_square_bound",
     "pure_bag_probability",
+    "realizable_sample_size",
+    "realizable_vc_sample_size",
     "refined_dudley",
     "separated_problem",
     "shattered_problem",

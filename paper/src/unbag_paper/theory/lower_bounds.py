@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from unbag.planning.conditions import require, require_probability, require_whole, warn_unless
+from unbag.planning.conditions import require, require_probability, require_whole
+from unbag_paper.theory.conditions import warn_unless
 
 __all__ = [
     "coordinate_information",

@@ -8,29 +8,27 @@ import pytest
 from scipy.integrate import quad
 
 from unbag.errors import ConditionError, ConditionWarning
-from unbag.planning import (
-    bag_class_vc_bound,
-    debiased_excess_bound,
-    easy_optimistic_bound,
-    easy_slow_bound,
-    easy_split_bound,
-    eprm_sample_size,
-    eprm_sample_size_sharp,
-    marginal_bias,
-    proportion_square_bound,
-)
+from unbag.planning.guarantee import debiased_excess_bound
 from unbag_paper.theory import (
     CoordinateProblem,
+    bag_class_vc_bound,
     coordinate_information,
     coordinate_information_bound,
     coordinate_shape,
     critical_radius,
     critical_radius_vc,
+    easy_optimistic_bound,
+    easy_slow_bound,
+    easy_split_bound,
+    eprm_sample_size,
+    eprm_sample_size_sharp,
     fano_bound,
     fano_sample_size,
     local_rademacher_bound,
     localized_bound,
     log_covering_number,
+    marginal_bias,
+    proportion_square_bound,
     refined_dudley,
     sub_root_vc,
     trivial_agnostic_bound,

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unbag.errors import ConditionError
-from unbag.planning import mismatch_bound, mismatch_inverse, mismatch_probability
+from unbag.planning.realizable import mismatch_bound, mismatch_inverse
+from unbag_paper.theory import mismatch_probability
 
 
 def brute_force(error, bag_size, false_positives):
