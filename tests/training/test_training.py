@@ -90,3 +90,27 @@ def test_patience_ends_a_trial_that_goes_on(bags):
     expected = train(TRIALS[:3], kept, monitors=monitors, settings=settings)
     assert [r.n_epochs for r in training.results()] == [r.n_epochs for r in expected]
     assert {r.stopped for r in training.results()} == {"patience"}
+
+
+def test_a_training_goes_on_from_its_results(bags):
+    kept, _ = split_bags(bags, share=0.5, seed=0)
+    settings = Settings(max_epochs=3, redraw=True)
+    first = train(TRIALS, kept, settings=settings)
+    later = train(TRIALS, bags, settings=settings, resume=first)
+    for one, two in zip(first, later, strict=True):
+        assert (one.n_epochs, two.n_epochs, two.best_epoch) == (3, 6, 5)
+        np.testing.assert_array_equal(two.history["loss"][:3], one.history["loss"])
+    one_more = train(TRIALS[:1], bags, settings=settings, resume=first[:1])
+    assert_alike(one_more, later[:1])
+
+
+def test_trials_that_share_batches_are_stacked_on_unequal_bags(rng):
+    X = rng.normal(size=(60, 3)).astype("float32")
+    unequal = make_bags(X, X[:, 0] > 0, bag_size=7, seed=0)
+    settings = Settings(max_epochs=2, batch_seed=5)
+    trials = TRIALS[:2]
+    assert not any(r.stacked for r in train(trials, unequal, settings=Settings(max_epochs=1)))
+    together = train(trials, unequal, settings=settings)
+    assert all(result.stacked for result in together)
+    alone = [train([trial], unequal, settings=settings)[0] for trial in trials]
+    assert_alike(together, alone)

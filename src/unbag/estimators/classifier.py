@@ -28,7 +28,7 @@ __all__ = ["BagClassifier"]
 
 Array = NDArray[Any]
 # Nets averaged on a table of few bags, and of many. As one stack they take about twice the time.
-N_NETS, N_NETS_MANY, MANY_BAGS = 5, 3, 200
+N_NETS, N_NETS_MANY, MANY_BAGS = 8, 3, 200
 
 
 class BagClassifier(RiskRepr, BagEstimator):
@@ -45,7 +45,7 @@ class BagClassifier(RiskRepr, BagEstimator):
         "cnn_large_plain" (without dropout), or a function
         ``(input_shape, n_outputs) -> torch.nn.Module``.
     n_nets : int, optional
-        Nets that are trained at once and averaged. None takes 5 for a table (3 from 200 bags on)
+        Nets that are trained at once and averaged. None takes 8 for a table (3 from 200 bags on)
         and an architecture of the library, otherwise 1.
     blend_ridge : bool, optional
         Whether to mix the nets' probabilities with those of the closed-form ridge, weighted by
@@ -126,6 +126,7 @@ class BagClassifier(RiskRepr, BagEstimator):
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(1000, 3)); labels = X[:, 0] * X[:, 1] > 0
     >>> bags = np.repeat(np.arange(100), 10)

@@ -73,7 +73,7 @@ class NetFit:
         nets = results[: self.n_nets]
         if len(results) < n_nets or any(r.stopped == "interrupted" for r in results):
             return _averaged(nets), None
-        each = [_averaged(results[i :: len(parts)]) for i in range(len(parts))]
+        each = [results[i :: len(parts)] for i in range(len(parts))]
         weight, risk = self._measured(each, rest, parts, bags)
         if not self.refit:
             return self._joined(nets, weight, rest[0]), risk
@@ -91,7 +91,7 @@ class NetFit:
         kept, choosing = bags.take(split.training), bags.take(split.choosing)
         monitor = held_out_risk(choosing, criterion=criterion)
         results = self._train(self.n_nets, kept, monitors=[monitor])
-        weight, _ = self._measured([_averaged(results)], [kept], [split.choosing], bags)
+        weight, _ = self._measured([results], [kept], [split.choosing], bags)
         result = self._joined(results, weight, kept)
         return result, _risk([_scores(result, bags, split.judging)], [split.judging], bags)
 
@@ -116,28 +116,42 @@ class NetFit:
 
     def _measured(
         self,
-        results: Sequence[TrialResult],
+        results: Sequence[Sequence[TrialResult]],
         rest: Sequence[Bags],
         parts: Sequence[Array],
         bags: Bags,
     ) -> tuple[float, Estimate]:
         """Weight of the nets beside the ridge, and the risk of both together."""
-        nets = [_scores(result, bags, part) for result, part in zip(results, parts, strict=True)]
-        weight = 1.0
-        if self.blend:
-            ridges = [
-                _scores(_ridge(result, own), bags, part)
-                for result, own, part in zip(results, rest, parts, strict=True)
-            ]
-            held_out = bags.take(np.concatenate(parts))
-            weight = blend_weight(np.concatenate(nets), np.concatenate(ridges), held_out)
-            pairs = zip(nets, ridges, strict=True)
-            nets = [weight * net + (1 - weight) * ridge for net, ridge in pairs]
-        return weight, _risk(nets, parts, bags)
+        nets = [_scores(_averaged(own), bags, p) for own, p in zip(results, parts, strict=True)]
+        if not self.blend:
+            return 1.0, _risk(nets, parts, bags)
+        ridges = [
+            _scores(_blended(own[0], kept), bags, part)
+            for own, kept, part in zip(results, rest, parts, strict=True)
+        ]
+        bonus = self._gain_of_averaging(results, parts, bags)
+        held_out = bags.take(np.concatenate(parts))
+        weight = blend_weight(*map(np.concatenate, (nets, ridges)), held_out, bonus=bonus)
+        pairs = zip(nets, ridges, strict=True)
+        return weight, _risk([weight * f + (1 - weight) * g for f, g in pairs], parts, bags)
+
+    def _gain_of_averaging(
+        self, results: Sequence[Sequence[TrialResult]], parts: Sequence[Array], bags: Bags
+    ) -> float:
+        """How much lower the square risk of all nets is than that of those that judge one part.
+
+        The risk of an average of m models is their mean risk less (1 - 1/m)/2 E(f - g)^2 over
+        pairs of them.
+        """
+        m = len(results[0])
+        if m < 2 or m == self.n_nets:
+            return 0.0
+        one, two = (_scores(result, bags, parts[0]) for result in results[0][:2])
+        return (1 / m - 1 / self.n_nets) / 2 * _distance(one, two)
 
     def _joined(self, results: Sequence[TrialResult], weight: float, bags: Bags) -> TrialResult:
         result = _averaged(results)
-        return _ridge(result, bags, weight) if self.blend else result
+        return _blended(result, bags, weight) if self.blend else result
 
 
 def _check_finite(result: TrialResult) -> None:
@@ -156,7 +170,7 @@ def _averaged(results: Sequence[TrialResult]) -> TrialResult:
     return replace(results[0], model=AveragedNet(result.model for result in results).eval())
 
 
-def _ridge(result: TrialResult, bags: Bags, weight: float = 0.0) -> TrialResult:
+def _blended(result: TrialResult, bags: Bags, weight: float = 0.0) -> TrialResult:
     """The same net, blended with a ridge on these bags."""
     ridge = BagRidgeClassifier().fit_bags(bags)
     coefficients = torch.as_tensor(np.atleast_2d(ridge.coef_.T), dtype=torch.float32)
@@ -183,7 +197,7 @@ def held_out_parts(
     return fold_bags(bags.n_bags, n_folds=N_FOLDS, seed=seed)
 
 
-def blend_weight(nets: Array, ridge: Array, bags: Bags) -> float:
+def blend_weight(nets: Array, ridge: Array, bags: Bags, *, bonus: float = 0.0) -> float:
     r"""Weight of the first of two models whose mixture has the least square risk.
 
     The risk of :math:`w f + (1 - w) g` is :math:`w R_f + (1 - w) R_g - w (1 - w) D` with
@@ -201,17 +215,19 @@ def blend_weight(nets: Array, ridge: Array, bags: Bags) -> float:
         Scores of the instances of `bags`, bag by bag.
     bags : Bags
         Held out from both models.
+    bonus : float
+        What is known to be missing from :math:`R_g - R_f`.
 
     Examples
     --------
     >>> ids = np.repeat(np.arange(20), 5); labels = np.arange(100) % 3 == 0
     >>> y = labels.reshape(20, 5).mean(axis=1)[ids]
     >>> bags = Bags.from_arrays(np.zeros((100, 1)), bags=ids, y=y)
-    >>> blend_weight(labels.astype(float), np.full(100, 1 / 3), bags)
-    1.0
+    >>> blend_weight(labels.astype(float), np.full(100, 1 / 3), bags) > 0.5
+    True
     """
-    distance = float(np.square(nets - ridge).reshape(len(nets), -1).sum(axis=1).mean())
-    terms = _risk_terms(ridge, bags) - _risk_terms(nets, bags)
+    distance = _distance(nets, ridge)
+    terms = risk_terms(ridge, bags) - risk_terms(nets, bags) + bonus
     gain, error = terms.mean(), terms.std(ddof=1) / len(terms) ** 0.5
     if distance < 1e-12 or abs(gain) <= error:
         return 0.5
@@ -219,7 +235,12 @@ def blend_weight(nets: Array, ridge: Array, bags: Bags) -> float:
     return float(np.clip(0.5 + gain / (2 * distance), 0, 1))
 
 
-def _risk_terms(scores: Array, bags: Bags) -> Array:
+def _distance(one: Array, two: Array) -> float:
+    """Mean square distance of two models' scores."""
+    return float(np.square(one - two).reshape(len(one), -1).sum(axis=1).mean())
+
+
+def risk_terms(scores: Array, bags: Bags) -> Array:
     """A term of each bag whose mean is the pairwise risk, but for what noise adds to all models."""
     starts = np.cumsum(bags.sizes) - bags.sizes
     sizes = bags.sizes.astype(float)[:, None]
