@@ -52,7 +52,7 @@ def theory(
         verdict = Text(claim.verdict, style=colour)
         table.add_row(claim.claim, claim.where, claim.measured, claim.expected, verdict)
     console.print(table)
-    console.print(_summary(claims), f"Table, rows and figures are in {out}.", highlight=False)
+    console.print(f"{_summary(claims)} Rows and figures are in {out}.", soft_wrap=True)
     record = [asdict(claim) | {"verdict": claim.verdict} for claim in claims]
     opt.answer({"output": str(out), "claims": record}, as_json)
     if not all(claim.expected_outcome for claim in claims):
