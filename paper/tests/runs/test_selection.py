@@ -10,7 +10,7 @@ from paper.tests.support.small_grid import small_grid
 from unbag.errors import StoreWarning
 from unbag_paper.runs.protocol import count_planned, missing_trials
 from unbag_paper.runs.selection import best_by_held_out, best_by_test, index_rows, shared_seeds
-from unbag_paper.tables.summary import Estimate, summarize
+from unbag_paper.tables.summary import MeanWithError, summarize
 
 GRID = small_grid()
 CELL = next(GRID.cells())
@@ -63,8 +63,8 @@ def test_a_summary_by_hand():
     risks = {(0.01, 0): [0.5, 0.4], (0.01, 1): [0.4, 0.5]}
     [cell] = summarize(GRID, rows_of(CELL, curves, risks=risks))
     assert (cell.learning_rate, cell.epoch, cell.n_seeds) == (0.01, 1, 2)
-    assert cell.best == Estimate(12.0, 2.0, 2)
-    assert cell.last == Estimate(16.0, 4.0, 2)
+    assert cell.best == MeanWithError(12.0, 2.0, 2)
+    assert cell.last == MeanWithError(16.0, 4.0, 2)
     assert cell.free_whole.mean == pytest.approx(13.0)
     assert cell.free.mean == pytest.approx(14.0)
     assert cell.regret == pytest.approx(1.0)

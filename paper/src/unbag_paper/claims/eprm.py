@@ -1,4 +1,4 @@
-"""EPRM: fast under realizability, blind without it."""
+"""EPRM: fast when the truth is in the class, exponentially slow when it is not."""
 
 from __future__ import annotations
 

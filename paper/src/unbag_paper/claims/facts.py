@@ -1,4 +1,4 @@
-"""Facts that hold for every data set, and certificates put to the test."""
+"""Inequalities that hold for every data set, and tests of the certificates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The look of every figure, and how one is saved."""
+"""Style and saving of the figures of claims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an experiment hands back: rows, claims with a verdict, and a figure."""
+"""Results of an experiment: rows, claims with a verdict, and a figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact learners run on many data sets at once."""
+"""Excess errors of exact learners on many simulated data sets at once."""
 
 from __future__ import annotations
 

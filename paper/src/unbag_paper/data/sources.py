@@ -1,4 +1,4 @@
-"""Where the files of a data set come from: a folder of the user's, the cache, or the network."""
+"""Finding the files of a data set: in a given folder, in the cache, or by download."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The 0-1 rules on counts: what each rule reads from a bag, and how the bags add up.
+"""The 0-1 losses of bags, written in counts.
 
 On hard predictions a rule sees a bag only through three numbers: its size k, its positive count,
 and the number of instances predicted 1. A rule is a few terms per bag, their sums over bags, and a

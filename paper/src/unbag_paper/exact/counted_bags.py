@@ -1,4 +1,4 @@
-"""Bags as the exact minimisers read them: sizes, positive counts, and each instance's bag."""
+"""Bags as the exact minimisers take them: sizes, positive counts, and each instance's bag."""
 
 from __future__ import annotations
 

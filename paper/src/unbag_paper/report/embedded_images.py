@@ -1,4 +1,4 @@
-"""Pictures inside a page: an image that is part of the text asks no server."""
+"""Images as part of an HTML page, so that the page needs no other file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The error of a trained net measured from bags of test instances, beside its true error."""
+"""The error of a trained net, estimated from bags of test instances and beside its true error."""
 
 from __future__ import annotations
 

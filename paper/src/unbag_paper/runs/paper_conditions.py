@@ -1,4 +1,4 @@
-"""The conditions under which the paper's own code trains, where it does not state them.
+"""Data and bags as the paper's own code has them, where the paper does not state them.
 
 The code that the paper names (github.com/GXLI97/llp_experiments) shuffles the training set once and
 cuts it into bags and batches that all seeds share, and enlarges the images of MNIST to 32 x 32.

@@ -44,7 +44,7 @@ class Request:
     store : path
         Folder of rows.
     resume : bool
-        Whether the store may hold rows already.
+        Whether the folder may hold rows of these trials already.
     deadline : float, optional
         Value of `time.monotonic()` to end before.
     plan_only : bool
@@ -52,7 +52,7 @@ class Request:
         "local", or the address of a Ray cluster that trains the stacks.
     out : path, optional
         Folder for tables and figures. None prints the tables, and writes pages into ``tables``
-        beside the store only if nothing was restricted.
+        beside the rows only if nothing was restricted.
     """
 
     grids: tuple[str, ...]

@@ -17,7 +17,7 @@ from unbag_paper.runs.grid import Grid
 from unbag_paper.runs.protocol import Protocol, missing_trials
 from unbag_paper.runs.provenance import device_name, provenance
 from unbag_paper.runs.rows import Row, Store
-from unbag_paper.runs.time_estimates import Costs, Workload
+from unbag_paper.runs.time_estimates import TimeEstimates, Workload
 from unbag_paper.runs.trainer import Arrays, Trainer
 from unbag_paper.runs.trial_spec import TrialSpec
 
@@ -79,12 +79,12 @@ class Runner:
         sizes = {
             name: Workload(len(d.y_train), int(d.X_train[0].size)) for name, d in self.data.items()
         }
-        self.costs = Costs(self.device, device_name(self.device), sizes)
+        self.costs = TimeEstimates(self.device, device_name(self.device), sizes)
         self.costs.learn(self.store.rows())
         self._trainer = Trainer(self.data, device=self.device, settings=self.settings)
 
     def missing(self) -> list[TrialSpec]:
-        """Trials that are not in the store."""
+        """Trials that are without a row."""
         return missing_trials(
             self.grids,
             self.store.rows(),

@@ -1,4 +1,4 @@
-"""How long trials take: first guesses by model and device, replaced by what was measured."""
+"""Estimated training times: first guesses by model and device, replaced by measurements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from statistics import median
 from unbag_paper.runs.rows import Row
 from unbag_paper.runs.trial_spec import RIDGE, TrialSpec, teachers_of
 
-__all__ = ["Costs", "Workload"]
+__all__ = ["TimeEstimates", "Workload"]
 
 # Milliseconds for a step on 1000 MNIST images, for each trial of a large stack, compilation and
 # measures in proportion: on one H200 and on two cores of a server. A bigger image costs more.
@@ -50,8 +50,8 @@ class Workload:
     n_pixels: int
 
 
-class Costs:
-    """Estimates seconds; learns from rows that were computed on the same device.
+class TimeEstimates:
+    """Estimates seconds of training; learns from rows that were computed on the same device.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Cells of our tables beside the numbers of the paper that they stand for.
+"""Our cells beside the published numbers.
 
-Where several cells could, those with the most seeds do: what was begun does not displace what was
-finished, and the luck of two seeds does not win.
+If several cells match one published number, the one with the most seeds counts. So an unfinished
+run does not replace a finished one, and two lucky seeds do not win.
 """
 
 from __future__ import annotations

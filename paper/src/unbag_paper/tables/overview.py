@@ -1,4 +1,4 @@
-"""All of the paper's numbers on one page: which were found again, which were bettered."""
+"""One page about all tables: which published numbers are met, and which are improved."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from unbag_paper.tables.published import net_name
 from unbag_paper.tables.rendering import FORMATS, Table, Text, render
 from unbag_paper.tables.summary import CellSummary, summarize
 
-__all__ = ["verdict", "write_verdict"]
+__all__ = ["overview", "write_overview"]
 
 TITLE, CONDITIONS = "Both tables beside the paper", "bags and images"
 _DATASETS = {"mnist": "MNIST", "cifar": "CIFAR-10"}
 _CONDITIONS = {"ours": "ours", "exact": "the paper's"}
 
 
-def verdict(cells: Sequence[CellSummary]) -> list[Table | str]:
+def overview(cells: Sequence[CellSummary]) -> list[Table | str]:
     """What the cells of all tables say together.
 
     Parameters
@@ -77,7 +77,7 @@ def _texts(c: CellSummary) -> tuple[Text, Text, Text, Text, Text, Text]:
     )
 
 
-def write_verdict(grids: Sequence[Grid], rows: Sequence[Row], folder: Path) -> list[Path]:
+def write_overview(grids: Sequence[Grid], rows: Sequence[Row], folder: Path) -> list[Path]:
     """Write the page of all tables as Markdown, LaTeX and HTML; nothing if there are no rows."""
     ordered = sorted(grids, key=lambda grid: grid.conditions == "exact")
     cells = [cell for grid in ordered for cell in summarize(grid, rows)]
@@ -86,5 +86,5 @@ def write_verdict(grids: Sequence[Grid], rows: Sequence[Row], folder: Path) -> l
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"paper.{ending}" for ending in FORMATS]
     for path, ending in zip(paths, FORMATS, strict=True):
-        path.write_text(render(TITLE, verdict(cells), format=ending), encoding="utf-8")
+        path.write_text(render(TITLE, overview(cells), format=ending), encoding="utf-8")
     return paths

@@ -1,4 +1,4 @@
-"""From a store to files: every table and figure whose rows are there."""
+"""Write every table and figure that has rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from unbag_paper.runs.grid import Grid
 from unbag_paper.runs.rows import Row
 from unbag_paper.tables.error_tables import error_table, write_tables
 from unbag_paper.tables.figures import FIGURES, write_figures
-from unbag_paper.tables.overview import write_verdict
+from unbag_paper.tables.overview import write_overview
 from unbag_paper.tables.rendering import render
 from unbag_paper.tables.summary import summarize
 
@@ -40,7 +40,7 @@ def write_pages(grids: Sequence[Grid], rows: Sequence[Row], folder: Path) -> lis
             paths += [path for grid in alike for path in write_tables(grid, rows, folder)]
     tables = [grid for grid in grids if grid.name not in FIGURES]
     if len({grid.name for grid in tables}) > 1:
-        paths += write_verdict(tables, rows, folder)
+        paths += write_overview(tables, rows, folder)
     return paths
 
 

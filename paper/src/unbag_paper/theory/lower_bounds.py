@@ -1,4 +1,4 @@
-"""What no rule can beat: the trivial bounds, and Fano's on the coordinate class."""
+"""Lower bounds for every rule: the trivial ones, and Fano's on the coordinate class."""
 
 from __future__ import annotations
 

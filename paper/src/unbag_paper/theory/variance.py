@@ -1,4 +1,4 @@
-"""How precise each estimate of the 0-1 error is, before any data is seen."""
+"""Variance of each estimate of the 0-1 error, computed before any data is seen."""
 
 from __future__ import annotations
 
