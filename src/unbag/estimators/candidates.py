@@ -41,8 +41,8 @@ def default_candidates(
     rounds = 2 if quick or natural else 5
     few = data.n_bags < MIN_BAGS_FOR_RATES
     found: list[tuple[str, Any]] = [
-        ("prior", BagRidgeClassifier(penalties=[ONLY_PRIOR])),
-        ("ridge", BagRidgeClassifier()),
+        ("prior", BagRidgeClassifier(penalties=[ONLY_PRIOR], standardise=False)),
+        ("ridge", BagRidgeClassifier(standardise=False)),
         ("logistic", BagLogisticClassifier(**common)),
     ]
     starts: tuple[str, ...] = ("ridge", "linear") if few else ("rate", "linear")
@@ -56,7 +56,12 @@ def default_candidates(
         )
         found.append(("rate_logistic", BagEMClassifier(naive, n_rounds=0, start="rate", **common)))
     for start in starts:
-        em = BagEMClassifier(start=start, n_rounds=rounds, **common)  # type: ignore[arg-type]
+        em = BagEMClassifier(
+            start=start,  # type: ignore[arg-type]
+            n_rounds=rounds,
+            relaxation=1.0 if natural else None,
+            random_state=seed,
+        )
         found.append((f"em_{start}", em))
     return found
 

@@ -36,6 +36,8 @@ from unbag.randomness import draw_seed
 __all__ = ["BagEMClassifier"]
 
 Array = NDArray[Any]
+# With fewer bags what posteriors add to scores is mostly noise, and is not to be enlarged.
+MANY_BAGS = 100
 
 
 class BagEMClassifier(BagEstimator):
@@ -64,7 +66,7 @@ class BagEMClassifier(BagEstimator):
         Folds of whole bags.
     relaxation : float, optional
         The number :math:`\rho`; 1 is EM itself, which moves slowly for large bags. None takes 3,
-        and 1 with `bag_effects`.
+        and 1 with `bag_effects` or fewer than a hundred bags.
     calibrate : bool
         Whether scores get a slope on the logit under which the counts are likeliest. Scores fitted
         to rates need it: they are flatter than probabilities by about the size of the bags.
@@ -195,7 +197,7 @@ class BagEMClassifier(BagEstimator):
                 data,
                 learner,
                 cv=self.cv,
-                relaxation=self.relaxation or (1.0 if self.bag_effects else 3.0),
+                relaxation=self._relaxation(data.n_bags),
                 calibrate=self.calibrate,
                 bag_effects=self.bag_effects,
                 seed=seed + run,
@@ -205,6 +207,11 @@ class BagEMClassifier(BagEstimator):
                 self.start_ = _choose_start(state) if self.start == "auto" else self.start
             self.runs_.append(run_em(state, self.start_, n_rounds=self.n_rounds))  # type: ignore[arg-type]
         return self
+
+    def _relaxation(self, n_bags: int) -> float:
+        if self.relaxation is not None:
+            return self.relaxation
+        return 1.0 if self.bag_effects or n_bags < MANY_BAGS else 3.0
 
     def _outputs(self, X: Array) -> Array:
         found = [run.calibration(run.model.scores(X), self.task_) for run in self.runs_]

@@ -151,7 +151,7 @@ def start_scores(state: EMState, start: Start) -> tuple[Array, Array | None]:
         penalties = [whole.fit_bags(data).penalty_]
     for fold in range(state.folds.max() + 1):
         own, kept = state.row_folds == fold, data.take(np.flatnonzero(state.folds != fold))
-        model: Any = BagRidgeClassifier()
+        model: Any = BagRidgeClassifier(standardise=False)
         if start == "linear":
             model = BagLogisticClassifier(penalties=penalties, bag_effects=state.bag_effects)
         found[own] = model.fit_bags(kept)._scores(X[own]).reshape(own.sum(), -1)

@@ -38,6 +38,8 @@ class BagRidgeClassifier(BagEstimator):
     ----------
     penalties : sequence of float, optional
         Values of :math:`\lambda` to choose from; by default 60 from 1e-6 to 1e4.
+    standardise : bool, optional
+        Whether the penalty is on weights of standardised features; None tries both.
 
     Attributes
     ----------
@@ -73,8 +75,11 @@ class BagRidgeClassifier(BagEstimator):
     True
     """
 
-    def __init__(self, *, penalties: Sequence[float] | None = None) -> None:
+    def __init__(
+        self, *, penalties: Sequence[float] | None = None, standardise: bool | None = None
+    ) -> None:
         self.penalties = penalties
+        self.standardise = standardise
 
     @staticmethod
     def _input_checks() -> dict[str, Any]:
@@ -203,7 +208,7 @@ class BagRidgeClassifier(BagEstimator):
             )
         # Features in common units are better left alone, features in units of their own are not.
         found = []
-        for standardise in (False, True):
+        for standardise in (False, True) if self.standardise is None else (self.standardise,):
             solution = RidgeSolution(self._statistics, standardise=standardise)
             found.append((np.array([solution.leave_one_out(p) for p in grid]), solution))
         self.leave_one_out_, solution = min(found, key=lambda errors: errors[0].min())
