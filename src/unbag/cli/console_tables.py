@@ -1,4 +1,4 @@
-"""What the commands on tables print for people."""
+"""Tables that the commands print."""
 
 from __future__ import annotations
 
@@ -47,15 +47,14 @@ def show_checks(checks: dict[str, Any], console: Console) -> None:
 
 
 def show_candidates(candidates: list[dict[str, Any]], console: Console) -> None:
-    """Models that were tried, the chosen one first."""
-    columns = ("model", "square risk", "95 % interval", "error", "trained for")
-    table = Table(*columns, title="Tried on held-out bags")
+    """Learners that were tried, and their weights in the model."""
+    table = Table(
+        "learner", "weight", "square risk", "95 % interval", title="Tried on held-out bags"
+    )
     for candidate in candidates:
-        unit = "trees" if "boosting" in candidate["name"] else "epochs"
-        length = f"{candidate['epochs']} {unit}" if candidate["epochs"] else "closed form"
-        risk, error = candidate["risk"], candidate["error"]
-        cells = (risk["headline"], _ends(risk), error["headline_percent"], length)
-        table.add_row(candidate["name"], *cells)
+        risk = candidate["risk"]
+        cells = ("", "") if risk is None else (risk["headline"], _ends(risk))
+        table.add_row(candidate["name"], f"{100 * candidate['weight']:.0f} %", *cells)
     console.print(table)
 
 
@@ -70,11 +69,11 @@ def show_metrics(evaluation: dict[str, Any], console: Console) -> None:
 
 
 def show_seen(share: float, console: Console) -> None:
-    """Warn of bags that are no test of the model."""
+    """Warn if the model was fitted on some of the bags."""
     if share:
         console.print(
-            f"! {100 * share:.3g} % of these bags trained or chose the model, by their ids, sizes "
-            "and proportions: it may do worse on others."
+            f"! The model was fitted on {100 * share:.3g} % of these bags, by their IDs, sizes and "
+            "proportions: it may do worse on others."
         )
 
 

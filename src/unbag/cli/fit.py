@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,12 +12,21 @@ import typer
 from unbag.cli import options as opt
 
 if TYPE_CHECKING:
-    from unbag.tables import FitOptions, Roles
+    from unbag.tables import FitOptions
 
 __all__ = ["fit"]
 
 
+class Grouping(StrEnum):
+    """How the rows of a bag came together."""
+
+    auto = "auto"
+    random = "random"
+    natural = "natural"
+
+
 def fit(
+    context: typer.Context,
     table: opt.TablePath,
     bag: opt.Bag,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model folder to write.")],
@@ -30,23 +40,25 @@ def fit(
     category: opt.Category = None,
     number: opt.Number = None,
     task: opt.Task = None,
+    blocks: opt.Blocks = None,
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="Model to try, repeat for several: ridge, boosting, count_boosting, nets, or one "
-            "rule for a net."
+            help="Candidate of the stack, repeat for several: ridge, logistic, em, boosting, "
+            "count_boosting, or a rule for a net."
         ),
     ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer candidates and folds.")] = False,
+    jobs: Annotated[int, typer.Option(help="Fits that run side by side.")] = 1,
+    grouping: Annotated[
+        Grouping, typer.Option(help="Whether bags are random groups of rows; auto tests it.")
+    ] = Grouping.auto,
     epochs: Annotated[
         int | None,
         typer.Option(min=1, help="Most epochs of a net; by default 1 to 100, fewer for more rows."),
     ] = None,
-    learning_rate: Annotated[float, typer.Option(help="Of the nets.")] = 3e-3,
     held_out: Annotated[
-        float,
-        typer.Option(
-            min=0.05, max=0.4, help="Share of bags held out to select, and share to evaluate."
-        ),
+        float, typer.Option(min=0.05, max=0.4, help="Share of bags that evaluate the model.")
     ] = 0.2,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     memory: Annotated[
@@ -57,8 +69,8 @@ def fit(
 ) -> None:
     """Learn to predict single rows from the proportions of bags of rows.
 
-    Several models are trained; held-out bags choose one, and others say how good it is. No label
-    of a single row is needed. Writes a model folder with a report.html in it.
+    Several learners are fitted and mixed, with weights chosen without labels; bags that took no
+    part tell the error. Writes a model folder with a report.html in it.
 
     Examples:
 
@@ -68,44 +80,46 @@ def fit(
 
       unbag fit visits.csv --bag clinic --count cases --size visits --key visit_id -o model/
 
-      unbag fit visits.csv --bag clinic --count cases --model boosting --model nets -o model/
+      unbag fit visits.csv --bag clinic --count cases --blocks day --jobs 2 -o model/
 
       unbag fit people.csv --bags-table precincts.csv --bag precinct --proportion share -o model/
     """
     from unbag.cli.console_tables import show_candidates, show_checks, show_data, show_metrics
+    from unbag.extras import has_module
     from unbag.report import render_report
     from unbag.tables import fit_table, scan_table
-    from unbag.tables.model import check_free
-    from unbag.tables.options import BOOSTING, default_models
-    from unbag.tables.record import data_record, fit_record
+    from unbag.tables.model import check_free, stated_error
+    from unbag.tables.record import data_record, model_of
 
-    roles = opt.roles_of(bag, proportion, count, size, noise, key, ignore, category, number, task)
+    lists = {"keys": key, "ignored": ignore, "categories": category, "numbers": number}
+    roles = opt.roles_of(bag, proportion, count, size, noise, task=task, block=blocks, **lists)
+    words = opt.console(as_json)
     options = options_of(
-        models=tuple(model) if model else default_models(),
+        models=tuple(model or ()),
+        quick=quick,
+        jobs=jobs,
+        grouping=grouping.value,
         epochs=epochs,
-        learning_rate=learning_rate,
         held_out=held_out,
         seed=seed,
         memory=memory << 20,
+        progress=words.is_terminal,
     )
     check_free(output, overwrite=overwrite)
-    words = opt.console(as_json)
     found = scan_table(table, roles, bag_table=bags_table)
     show_data(data_record(found), words)
-    if not model and BOOSTING not in options.models:
+    if not model and not has_module("lightgbm"):
         words.print("LightGBM would add boosted trees: pip install 'unbag[gbm]'")
     fitted = fit_table(found, options, say=lambda text: words.print(f"... {text}"))
-    command = command_of(table, roles, options, output, bags_table)
-    record = fit_record(found, fitted, options, command=command)
-    fitted.model(found, record).save(
-        output, overwrite=overwrite, pages={"report.html": render_report(record)}
-    )
+    made = model_of(found, fitted, options, command=command_of(context))
+    record = made.record
+    made.save(output, overwrite=overwrite, pages={"report.html": render_report(record)})
     show_checks(record["checks"], words)
     show_candidates(record["candidates"], words)
     show_metrics(record["evaluation"], words)
-    words.print(error_sentence(record))
-    if record["caution"]:
-        words.print(f"! {record['caution']}")
+    words.print(f"On single rows: {stated_error(record)}.")
+    for caution in filter(None, (record["baseline"]["verdict"], record["caution"])):
+        words.print(f"! {caution}")
     words.print(f"The model and its report.html are in {output}.")
     opt.answer(record | {"output": str(output)}, as_json)
 
@@ -120,32 +134,15 @@ def options_of(**values: Any) -> FitOptions:
         raise typer.BadParameter(str(refusal)) from None
 
 
-def command_of(
-    table: str, roles: Roles, options: FitOptions, output: Path, bags_table: str | None
-) -> str:
-    """The command that makes the same model again."""
-    pairs: list[tuple[str, Any]] = [("--bags-table", bags_table), ("--bag", roles.bag)]
-    pairs += [("--proportion", name) for name in roles.proportions]
-    pairs += [("--count", name) for name in roles.counts]
-    pairs += [("--size", roles.size), ("--noise", roles.noise)]
-    pairs += [("--key", name) for name in roles.keys]
-    pairs += [("--ignore", name) for name in roles.ignored]
-    pairs += [("--category", name) for name in roles.categories]
-    pairs += [("--number", name) for name in roles.numbers]
-    pairs += [("--task", roles.task)]
-    pairs += [("--model", name) for name in options.models]
-    pairs += [("--epochs", options.epochs), ("--learning-rate", options.learning_rate)]
-    pairs += [("--held-out", options.held_out), ("--seed", options.seed)]
-    pairs += [("--memory", options.memory >> 20), ("--output", output)]
-    words = [str(word) for name, value in pairs if value is not None for word in (name, value)]
-    return shlex.join(["unbag", "fit", table, *words])
-
-
-def error_sentence(record: dict[str, Any]) -> str:
-    """The estimated error in one line."""
-    from unbag.tables.model import stated_error
-
-    return (
-        f"{record['chosen']} is chosen. Error on single rows, by bags that neither trained nor "
-        f"chose it: {stated_error(record)}."
-    )
+def command_of(context: typer.Context) -> str:
+    """The command that makes the same model again: all that differs from the defaults."""
+    words: list[str] = []
+    for param in context.command.params:
+        value = context.params.get(param.name or "")
+        if value == param.default or param.name in ("as_json", "overwrite") or not value:
+            continue
+        values = list(value) if isinstance(value, (list, tuple)) else [value]
+        for one in values:
+            name = [] if param.param_type_name == "argument" else [param.opts[0]]
+            words += name if one is True else [*name, str(getattr(one, "value", one))]
+    return shlex.join(["unbag", "fit", *words])

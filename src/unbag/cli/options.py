@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, and how they answer."""
+"""Arguments and options that commands share, the console and JSON answers."""
 
 from __future__ import annotations
 
@@ -15,30 +15,6 @@ from unbag.errors import UnbagError
 
 if TYPE_CHECKING:
     from unbag.tables import Roles
-
-__all__ = [
-    "Bag",
-    "BagAgain",
-    "BagsTable",
-    "Category",
-    "Confidence",
-    "Count",
-    "Ignore",
-    "Json",
-    "Key",
-    "Model",
-    "Noise",
-    "Number",
-    "Overwrite",
-    "Plot",
-    "Proportion",
-    "Size",
-    "TablePath",
-    "Task",
-    "answer",
-    "console",
-    "roles_of",
-]
 
 PICTURES = (".png", ".svg", ".pdf", ".jpg")
 
@@ -88,12 +64,17 @@ Size = Annotated[
 Noise = Annotated[
     str | None,
     typer.Option(
-        "--noise", help="Column of the variance of known noise in the proportion, or in the count."
+        "--noise",
+        help="Column of the variance of known noise in the proportion or count; or `rounding`.",
     ),
 ]
 BagsTable = Annotated[
     str | None,
     typer.Option("--bags-table", help="Table with one row a bag that holds the columns of bags."),
+]
+Blocks = Annotated[
+    str | None,
+    typer.Option("--blocks", help="Column of the bag's block, such as its day: held out together."),
 ]
 Key = Annotated[
     list[str] | None,
@@ -127,29 +108,20 @@ def roles_of(
     count: list[str] | None,
     size: str | None,
     noise: str | None,
-    key: list[str] | None = None,
-    ignore: list[str] | None = None,
-    category: list[str] | None = None,
-    number: list[str] | None = None,
+    *,
     task: TaskName | None = None,
+    block: str | None = None,
+    **lists: list[str] | None,
 ) -> Roles:
     """Meaning of the columns, from the options."""
     from unbag.tables import Roles
 
     if bool(proportion) == bool(count):
         raise typer.BadParameter("give either --proportion or --count.")
-    return Roles(
-        bag,
-        tuple(proportion or ()),
-        tuple(count or ()),
-        size,
-        noise,
-        tuple(key or ()),
-        tuple(ignore or ()),
-        tuple(category or ()),
-        tuple(number or ()),
-        None if task is None else task.value,
-    )
+    several = {name: tuple(values or ()) for name, values in lists.items()}
+    targets = tuple(proportion or ()), tuple(count or ())
+    word = None if task is None else task.value
+    return Roles(bag, *targets, size, noise, task=word, block=block, **several)
 
 
 def console(as_json: bool) -> Console:

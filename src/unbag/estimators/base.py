@@ -56,6 +56,7 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
+        names = list(getattr(y, "columns", ()))
         y = np.asarray(y)
         X = self._numbers(X, reset=reset, **self._input_checks())
         if len(X) != len(y):
@@ -72,6 +73,8 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
         if not more_to_come:
             check_proportions_differ(data.proportions)
         self.classes_ = np.arange(max(2, data.n_outputs))
+        if data.task == "multiclass" and names:
+            self.classes_ = np.array(names)
         self.task_ = data.task
         return data
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from unbag.bags import Bags
 from unbag.estimators.em import BagEMClassifier
@@ -49,11 +46,7 @@ def default_candidates(
     if quick:
         starts = ("linear",) if few or natural else ("rate",)
     else:
-        naive = make_pipeline(
-            SimpleImputer(keep_empty_features=True),
-            StandardScaler(),
-            LogisticRegression(max_iter=300),
-        )
+        naive = LogisticRegression(max_iter=300)
         found.append(("rate_logistic", BagEMClassifier(naive, n_rounds=0, start="rate", **common)))
     for start in starts:
         em = BagEMClassifier(

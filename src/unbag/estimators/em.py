@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
+from sklearn.utils import get_tags
 
 from unbag.arguments import check_choice
 from unbag.bags import Bags, Task
@@ -140,7 +141,9 @@ class BagEMClassifier(BagEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        # A classifier that takes no gaps gets filled features from a stack.
+        own = self.estimator
+        tags.input_tags.allow_nan = own is None or get_tags(own).input_tags.allow_nan
         return tags
 
     def fit(

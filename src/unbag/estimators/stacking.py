@@ -30,6 +30,7 @@ from unbag.evaluation import bag_tests, feature_tests
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.risk import estimate_risk
 from unbag.randomness import draw_seed
+from unbag.training.progress import progress_bar
 
 __all__ = ["BagStackingClassifier"]
 
@@ -70,6 +71,8 @@ class BagStackingClassifier(TellsItsRisk, BagEstimator):
         Folds of whole bags; by default 5, or 3 if quick.
     n_jobs : int
         Fits that run side by side.
+    verbose : bool
+        Show a progress bar with the candidate at work.
     random_state : int, RandomState, Generator or None
         Seed of folds, draws and candidates.
 
@@ -116,6 +119,7 @@ class BagStackingClassifier(TellsItsRisk, BagEstimator):
         quick: bool = False,
         cv: int | None = None,
         n_jobs: int = 1,
+        verbose: bool = False,
         random_state: Any = None,
     ) -> None:
         self.candidates = candidates
@@ -123,6 +127,7 @@ class BagStackingClassifier(TellsItsRisk, BagEstimator):
         self.quick = quick
         self.cv = cv
         self.n_jobs = n_jobs
+        self.verbose = verbose
         self.random_state = random_state
 
     @staticmethod
@@ -185,7 +190,7 @@ class BagStackingClassifier(TellsItsRisk, BagEstimator):
         scores = self._cross_fitted(named, data, folds, blocks)
         self._weigh(list(named), scores, data, folds, seed)
         kept = [name for name, weight in self.weights_.items() if weight > 0]
-        fitted = self._in_parallel([(named[name], data, blocks) for name in kept])
+        fitted = self._in_parallel(kept, [(named[name], data, blocks) for name in kept])
         self.candidates_ = dict(zip(kept, fitted, strict=True))
         return self
 
@@ -199,7 +204,7 @@ class BagStackingClassifier(TellsItsRisk, BagEstimator):
             for estimator in named.values()
             for part in parts
         ]
-        fitted = self._in_parallel(tasks)
+        fitted = self._in_parallel([name for name in named for _ in parts], tasks)
         row_folds = np.repeat(folds, data.sizes)
         scores = np.empty((len(named), data.n_instances, data.n_outputs))
         for i, model in enumerate(fitted):
@@ -208,9 +213,17 @@ class BagStackingClassifier(TellsItsRisk, BagEstimator):
             scores[candidate, own] = self._candidate_scores(model, data.X[own])
         return scores
 
-    def _in_parallel(self, tasks: list[tuple[Any, Bags, Array | None]]) -> list[Any]:
-        jobs = [delayed(_fit_candidate)(e, self._for(e, d), b) for e, d, b in tasks]
-        return list(Parallel(n_jobs=self.n_jobs)(jobs))
+    def _in_parallel(
+        self, names: list[str], tasks: list[tuple[Any, Bags, Array | None]]
+    ) -> list[Any]:
+        jobs = (delayed(_fit_candidate)(e, self._for(e, d), b) for e, d, b in tasks)
+        fitted = []
+        with progress_bar("fitting", len(tasks), show=self.verbose) as tick:
+            for model in Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs):
+                fitted.append(model)
+                following = [*names, "done"][len(fitted)]
+                tick(lambda following=following: following)
+        return fitted
 
     def _for(self, estimator: Any, data: Bags) -> Bags:
         return replace(data, X=self._features(estimator, data.X))
@@ -269,7 +282,7 @@ class BagStackingClassifier(TellsItsRisk, BagEstimator):
         description |= {
             "grouping": self.grouping_,
             "weights": self.weights_,
-            "candidate_kinds": {n: type(m).__name__ for n, m in self.candidates_.items()},
+            "candidate_kinds": [[n, type(m).__name__] for n, m in self.candidates_.items()],
             "risk": None if self.risk_ is None else vars(self.risk_),
             "calibration": [self.calibration_.slopes, self.calibration_.shifts],
         }
@@ -289,7 +302,7 @@ class BagStackingClassifier(TellsItsRisk, BagEstimator):
         model.risk_, model.candidate_risks_ = None if risk is None else Estimate(**risk), {}
         model.candidates_ = {
             name: getattr(kinds, kind).load(Path(folder) / f"candidate{i}")
-            for i, (name, kind) in enumerate(description["candidate_kinds"].items())
+            for i, (name, kind) in enumerate(description["candidate_kinds"])
         }
         return model
 

@@ -56,6 +56,7 @@ def render_report(record: dict[str, Any]) -> str:
         metrics={name: metric_words(name) for name in record["evaluation"]["metrics"]},
         questions=CHECKS,
         error=record["evaluation"]["metrics"]["error"],
+        baseline=record["baseline"],
     )
 
 
@@ -77,7 +78,7 @@ def charts_of(record: dict[str, Any]) -> dict[str, Any]:
     data, evaluation = record["data"], record["evaluation"]
     names = list(data["proportions"])
     histograms = data["proportion_histogram"].items()
-    charts = {
+    charts: dict[str, Any] = {
         "sizes": histogram_chart("Bag sizes", "rows in a bag", data["size_histogram"], whole=True),
         "proportions": [
             histogram_chart(f"Proportions: {name}", f"proportion of {name}", found)
@@ -86,9 +87,8 @@ def charts_of(record: dict[str, Any]) -> dict[str, Any]:
         "roc": roc_chart(dict(zip(names, evaluation["roc"], strict=True))),
         "calibration": calibration_chart(dict(zip(names, evaluation["calibration"], strict=True))),
         "candidates": candidates_chart(record["candidates"]),
-        "curves": curve_charts(record["candidates"]),
     }
-    return {n: [c.svg() for c in v] if isinstance(v, list) else v.svg() for n, v in charts.items()}
+    return {n: v.svg() if isinstance(v, Chart) else [c.svg() for c in v] for n, v in charts.items()}
 
 
 def histogram_chart(
@@ -100,25 +100,9 @@ def histogram_chart(
 
 
 def candidates_chart(candidates: list[dict[str, Any]]) -> Chart:
-    """Square risk of each candidate."""
-    value, low, high = ([c["risk"][end] for c in candidates] for end in ("value", "low", "high"))
-    risks = Series(value, range(len(candidates)), low, high, kind="intervals")
-    names = [c["name"] for c in candidates]
-    return Chart("Candidates", "square risk on held-out bags", "", [risks], names=names)
-
-
-def curve_charts(candidates: list[dict[str, Any]]) -> list[Chart]:
-    """Held-out risks in one chart; training losses, which differ in scale, in one each."""
-    watched = [_curve_of(c, "held_out_risk") for c in candidates if "held_out_risk" in c["history"]]
-    trained = [_curve_of(c, "loss") for c in candidates if "loss" in c["history"]]
-    charts = [_over_epochs(watched, "square risk on held-out bags")] if watched else []
-    return charts + [_over_epochs([line], f"training loss of {line.name}") for line in trained]
-
-
-def _curve_of(candidate: dict[str, Any], measure: str) -> Series:
-    values = candidate["history"][measure]
-    return Series(range(1, len(values) + 1), values, name=candidate["name"])
-
-
-def _over_epochs(lines: list[Series], title: str) -> Chart:
-    return Chart(title, "epoch or tree", title, lines)
+    """Square risk of each learner; natural groups tell none."""
+    known = [c for c in candidates if c["risk"] is not None]
+    value, low, high = ([c["risk"][end] for c in known] for end in ("value", "low", "high"))
+    risks = Series(value, range(len(known)), low, high, kind="intervals")
+    names = [f"{c['name']}: weight {100 * c['weight']:.0f} %" for c in known]
+    return Chart("Learners", "square risk on held-out bags", "", [risks], names=names)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from unbag.bags.batch import Task
-from unbag.bags.noise import check_noise_shows
+from unbag.bags.noise import check_noise_shows, read_rounding
 from unbag.bags.tasks import find_task
 from unbag.bags.validation import reach_of_noise
 from unbag.errors import TableError
@@ -21,7 +21,7 @@ from unbag.frames.chunks import Chunk
 from unbag.frames.parsing import as_numbers, as_text
 from unbag.tables.grouping import IdCodes
 from unbag.tables.reading import TableSource
-from unbag.tables.roles import Roles
+from unbag.tables.roles import ROUNDING, Roles
 
 __all__ = ["BagIndex", "BagTally", "bag_ids"]
 
@@ -57,6 +57,8 @@ class BagIndex:
         Whether ids are compared as text.
     task : {"binary", "multiclass", "multilabel"}
         What the proportions are proportions of.
+    blocks : array of shape (n_bags,), optional
+        Number of each bag's block.
     """
 
     ids: pa.Array
@@ -65,6 +67,7 @@ class BagIndex:
     noise_variance: Array | None
     text: bool
     task: Task
+    blocks: Array | None = None
 
     @property
     def n_bags(self) -> int:
@@ -91,7 +94,7 @@ class BagIndex:
 
 
 class BagTally:
-    """Counts rows and collects proportions, bag by bag, as chunks come along.
+    """Count rows and collect proportions per bag, chunk by chunk.
 
     Parameters
     ----------
@@ -108,6 +111,7 @@ class BagTally:
         self.roles, self.bag_table, self.text = roles, bag_table, text
         self.columns = [] if bag_table else roles.of_bags[1:]
         self.codes: IdCodes | None = None
+        self.blocks = IdCodes(pa.array([], pa.string()))
         self.sizes = np.zeros(0, dtype=np.int64)
         self.low = {name: np.zeros(0) for name in self.columns}
         self.high = {name: np.zeros(0) for name in self.columns}
@@ -147,12 +151,20 @@ class BagTally:
         return self.codes
 
     def _values(self, chunk: Chunk) -> dict[str, Array]:
-        values = {name: as_numbers(chunk, name) for name in self.columns}
+        values = {name: self._numbers(chunk, name) for name in self.columns}
         for name, numbers in values.items():
             if np.isnan(numbers).any():
                 place = chunk.at(np.flatnonzero(np.isnan(numbers))[0], name)
                 raise TableError(f"{place}: the value is missing. Drop the rows of such bags.")
         return values
+
+    def _numbers(self, chunk: Chunk, name: str) -> Array:
+        """Values of a column of bags; blocks are numbered, and a missing one is NaN."""
+        if name != self.roles.block:
+            return as_numbers(chunk, name)
+        text = as_text(chunk, name)
+        codes = self.blocks.add(text).astype(float)
+        return np.where(text.is_null().to_numpy(zero_copy_only=False), np.nan, codes)
 
     def _joined(self, groups: _Groups, find: Finder) -> _Groups:
         """Sizes by the instances, all else by the bag table, in its order."""
@@ -186,7 +198,9 @@ class BagTally:
                 rows = np.flatnonzero(same.to_numpy(zero_copy_only=False))
                 if not len(rows):
                     continue
-                values = np.zeros(len(rows)) if column == own else as_numbers(chunk, column)[rows]
+                values = np.zeros(len(rows))
+                if column != own:
+                    values = self._numbers(chunk, column)[rows]
                 first = first or (chunk.at(rows[0], column), values[0])
                 others = rows[_differ(first[1], values)]
                 if len(others):
@@ -231,11 +245,11 @@ def _checked_index(groups: _Groups, roles: Roles, text: bool, find: Finder) -> B
     if roles.size is not None:
         reason = f"{roles.size!r} is not the number of rows the bag has"
         _refuse(values[roles.size] != sizes, ids, find, roles.size, reason)
-    noise = None if roles.noise is None else values[roles.noise]
-    if roles.noise is not None:
+    noise = None if roles.noise is None else values.get(roles.noise)
+    if roles.noise is not None and noise is not None:
         reason = f"{roles.noise!r} must not be negative"
-        _refuse(values[roles.noise] < 0, ids, find, roles.noise, reason)
-        noise = noise if values[roles.noise].any() else None
+        _refuse(noise < 0, ids, find, roles.noise, reason)
+        noise = noise if noise.any() else None
     reach = np.zeros(len(sizes)) if noise is None else reach_of_noise(noise)
     for name in roles.targets:
         _check_target(values[name], ids, sizes, reach, find, name, counted=bool(roles.counts))
@@ -243,6 +257,8 @@ def _checked_index(groups: _Groups, roles: Roles, text: bool, find: Finder) -> B
     if roles.counts:
         targets = targets / sizes[:, None]
         noise = None if noise is None else noise / sizes**2
+    if roles.noise == ROUNDING and ROUNDING not in values:
+        noise = read_rounding(ROUNDING, targets, sizes)
     check_noise_shows(targets, sizes, noise)
     if len(ids) < 2:
         place = find(ids[0].as_py(), roles.bag)
@@ -251,7 +267,8 @@ def _checked_index(groups: _Groups, roles: Roles, text: bool, find: Finder) -> B
     proportions = targets[order, 0] if len(roles.targets) == 1 else targets[order]
     sizes, noise = sizes[order], None if noise is None else noise[order]
     task = find_task(proportions, sizes, noise_variance=noise, task=roles.task)
-    return BagIndex(ids.take(pa.array(order)), sizes, proportions, noise, text, task)
+    blocks = None if roles.block is None else values[roles.block][order].astype(int)
+    return BagIndex(ids.take(pa.array(order)), sizes, proportions, noise, text, task, blocks)
 
 
 def _check_target(

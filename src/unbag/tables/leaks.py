@@ -1,27 +1,32 @@
-"""Columns that tell what is to be learned: a bag's proportion or count, by another name."""
+"""Columns that leak labels or bags, and keys that are none."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from unbag.bags import Bags
-from unbag.errors import TableError
+from unbag.errors import BagDataWarning, TableError
+from unbag.frames.chunks import Chunk
 from unbag.frames.encoder import Column, TableEncoder
+from unbag.frames.parsing import text_of
 
-__all__ = ["refuse_leaks"]
+__all__ = ["BagCopies", "RepeatedKeys", "refuse_leaks"]
 
 Array = NDArray[Any]
 PRECISION = 1e-5  # of features, in standard deviations
+MAX_KEYS = 5_000_000  # of more rows, keys are not compared
 
 
 def refuse_leaks(bags: Bags, encoder: TableEncoder) -> None:
-    """Refuse a column that is the proportion or the count of its bag, or of what is left, in all.
+    """Raise if a column is the proportion or count of its bag in every bag.
 
-    A model would read the labels of a bag off it, and be judged by the same labels.
+    A model would read the labels off it, and be evaluated by the same labels.
     """
     told = list(_told_by_labels(bags))
     for column, feature in _numbers(bags, encoder):
@@ -54,3 +59,62 @@ def _told_by_labels(bags: Bags) -> Iterator[tuple[str, Array]]:
         yield f"the proportion{words}", share
         yield f"the percentage{words}", 100 * share
         yield f"the count{words}", share * bags.sizes
+
+
+class BagCopies:
+    """Find columns that repeat the bag's ID: a model would learn bags by heart."""
+
+    def __init__(self, bag: str, names: Sequence[str]) -> None:
+        self.bag, self.names = bag, list(names)
+
+    def add(self, chunk: Chunk) -> None:
+        """Keep the columns that are equal to the ID in these rows too."""
+        own = chunk.batch.column(self.bag)
+        columns = {n: chunk.batch.column(n) for n in self.names if n in chunk.batch.schema.names}
+        # One value tells most columns apart.
+        self.names = [
+            n for n, v in columns.items() if _same_text(v[:1], own[:1]) and _same_text(v, own)
+        ]
+
+    def check(self) -> None:
+        """Raise if there is one."""
+        if self.names:
+            raise TableError(
+                f"Column {self.names[0]!r} is a copy of the bag column {self.bag!r}. Leave it out "
+                "with --ignore (`ignored` in Python), or keep it with --key (`keys`)."
+            )
+
+
+class RepeatedKeys:
+    """Find rows of the same key: their predictions could not be told apart."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names, self.n_rows = list(names), 0
+        self.parts: list[pa.RecordBatch] = []
+
+    def add(self, chunk: Chunk) -> None:
+        """Remember the keys of some rows."""
+        self.n_rows += chunk.batch.num_rows
+        if self.names and self.n_rows <= MAX_KEYS:
+            self.parts.append(chunk.batch.select(self.names))
+
+    def check(self) -> None:
+        """Warn if a key comes twice."""
+        if not self.parts or self.n_rows > MAX_KEYS:
+            return
+        keys = pa.Table.from_batches(self.parts)
+        distinct = len(keys.group_by(self.names).aggregate([]))
+        if distinct < len(keys):
+            warnings.warn(
+                f"The key {', '.join(self.names)} has {distinct} different values in {len(keys)} "
+                "rows: predictions cannot be matched with rows by it.",
+                BagDataWarning,
+                stacklevel=3,
+            )
+
+
+def _same_text(values: pa.Array, others: pa.Array) -> bool:
+    try:
+        return bool(text_of(values).equals(text_of(others)))
+    except pa.ArrowException:
+        return False

@@ -1,4 +1,4 @@
-"""`TableModel`: an encoder and a classifier, saved in one folder that nothing is executed from."""
+"""`TableModel`: an encoder and a classifier, saved in a folder that is never executed."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from numpy.typing import NDArray
 
 from unbag.bags import Bags
 from unbag.errors import BagDataWarning, TableError
-from unbag.estimators.boosting import BagBoostingClassifier
-from unbag.estimators.classifier import BagClassifier
-from unbag.estimators.ridge import BagRidgeClassifier
-from unbag.estimators.saving import ModelFolderError
+from unbag.estimators import (
+    BagClassifier,
+    BagRidgeClassifier,
+    BagStackingClassifier,
+    ModelFolderError,
+)
 from unbag.evaluation import Evaluation, evaluate_bags
 from unbag.frames import TableEncoder
 from unbag.frames.chunks import Chunk, require
 from unbag.tables.fingerprints import share_seen
 from unbag.tables.prefetch import prefetch
-from unbag.tables.reading import TableSource, open_table
+from unbag.tables.reading import TableSource, integer_columns, open_table
 from unbag.tables.roles import Roles
 from unbag.tables.scan import BagTable, make_bags_of, scan_table
 
@@ -35,9 +37,9 @@ __all__ = ["TableModel", "stated_error"]
 Array = NDArray[Any]
 FORMAT = 1
 KINDS: dict[str, type[Any]] = {
-    kind.__name__: kind for kind in (BagRidgeClassifier, BagBoostingClassifier, BagClassifier)
+    kind.__name__: kind for kind in (BagStackingClassifier, BagRidgeClassifier, BagClassifier)
 }
-FILES = ("model.json", "model.safetensors", "table.json", "fit.json")
+NEEDED = ("model.json", "model.safetensors", "table.json", "fit.json")
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,8 +48,7 @@ class TableModel:
 
     Attributes
     ----------
-    classifier : BagRidgeClassifier, BagBoostingClassifier or BagClassifier
-        The model that was chosen.
+    classifier : BagStackingClassifier; for streamed bags BagRidgeClassifier or BagClassifier
     encoder : TableEncoder
         How it sees the columns.
     roles : Roles
@@ -63,9 +64,7 @@ class TableModel:
 
     def __repr__(self) -> str:
         name, columns = self.record["chosen"], len(self.encoder.names)
-        return (
-            f"TableModel({name} on {columns} columns, estimated error {stated_error(self.record)})"
-        )
+        return f"TableModel({name} on {columns} columns, {stated_error(self.record)})"
 
     @property
     def outputs(self) -> list[str]:
@@ -89,8 +88,10 @@ class TableModel:
         self, source: TableSource, *, keep: Sequence[str]
     ) -> Iterator[pa.RecordBatch]:
         """Columns kept, scores and predictions, chunk by chunk."""
+        whole = integer_columns(source, keep)
         for chunk, scores in self.predict_chunks(source, keep=list(keep)):
             columns: dict[str, Any] = {name: chunk.batch.column(name) for name in keep}
+            columns |= {name: columns[name].cast(pa.int64()) for name in whole}
             made = self._columns(scores)
             for name in made:
                 if name in columns:
@@ -212,7 +213,8 @@ class TableModel:
         table = {"format": FORMAT, "roles": self.roles.to_dict(), **self.encoder.to_dict()}
         _write_json(folder / "table.json", table)
         _write_json(folder / "fit.json", self.record)
-        hashes = {name: _hash(folder / name) for name in FILES}
+        files = sorted(path for path in folder.rglob("*") if path.is_file())
+        hashes = {path.relative_to(folder).as_posix(): _hash(path) for path in files}
         _write_json(folder / "manifest.json", {"format": FORMAT, "sha256": hashes})
         for name, text in pages.items():
             (folder / name).write_text(text, encoding="utf-8")
@@ -236,20 +238,23 @@ class TableModel:
 
 
 def stated_error(record: dict[str, Any]) -> str:
-    """The estimated error of single rows and its interval, in percent.
+    """The estimated error of single rows, its interval, and that of the trivial baseline.
 
     Examples
     --------
-    >>> error = {"value": 0.187, "low": 0.132, "high": None}
-    >>> stated_error({"evaluation": {"metrics": {"error": error}, "confidence": 0.95}})
-    '18.7 % (95 % interval 13.2 to ?)'
+    >>> error = {"headline_percent": "18.7 %", "low": 0.132, "high": None}
+    >>> record = {"evaluation": {"metrics": {"error": error}, "confidence": 0.95}}
+    >>> stated_error(record | {"baseline": {"prediction": "no", "error": 0.238}})
+    "18.7 % error (95 % interval 13.2 to ?); always 'no': 23.8 %"
     """
-    evaluation = record["evaluation"]
+    evaluation, baseline = record["evaluation"], record["baseline"]
     error = evaluation["metrics"]["error"]
-    ends = (error[name] for name in ("value", "low", "high"))
-    value, low, high = ("?" if end is None else f"{100 * end:.1f}" for end in ends)
-    text = f"{value} % ({100 * evaluation['confidence']:g} % interval {low} to {high})"
-    return f"{text}: {error['note']}" if error.get("note") else text
+    ends = (error[end] for end in ("low", "high"))
+    low, high = ("?" if end is None else f"{100 * end:.1f}" for end in ends)
+    interval = f"{100 * evaluation['confidence']:g} % interval {low} to {high}"
+    note = f", {error['note']}" if error.get("note") else ""
+    trivial = f"always {baseline['prediction']!r}: {100 * baseline['error']:.1f} %"
+    return f"{error['headline_percent']} error ({interval}{note}); {trivial}"
 
 
 def check_free(folder: Path, *, overwrite: bool) -> None:
@@ -283,7 +288,7 @@ def _check_manifest(folder: Path) -> None:
         raise ModelFolderError(
             f"{folder / 'manifest.json'} is not of format {FORMAT}, which this version reads."
         )
-    for name in FILES:
+    for name in {*NEEDED, *hashes}:
         if not (folder / name).is_file():
             raise ModelFolderError(f"{folder} holds no {name}; it is not a complete model folder.")
         if _hash(folder / name) != hashes.get(name):

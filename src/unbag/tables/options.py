@@ -1,38 +1,35 @@
-"""`FitOptions`: which models are tried on a table, and how long."""
+"""`FitOptions`: how a table is fitted, and the learners it names."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
-from unbag.arguments import check_choice, check_names, check_some, check_whole
-from unbag.estimators.boosting import BoostingRule
-from unbag.extras import has_module
+from sklearn.linear_model import LogisticRegression
+
+from unbag.arguments import check_choice, check_names, check_whole
+from unbag.bags import Bags
+from unbag.estimators import (
+    BagBoostingClassifier,
+    BagClassifier,
+    BagEMClassifier,
+    BagLogisticClassifier,
+    BagRidgeClassifier,
+)
+from unbag.estimators.candidates import ONLY_PRIOR, default_candidates
+from unbag.estimators.stacking import find_grouping
+from unbag.extras import has_module, import_extra
 from unbag.rules import RULES
 
-__all__ = ["BOOSTED", "BOOSTING", "HELD_OUT", "NETS", "RIDGE", "FitOptions", "default_models"]
+__all__ = ["HELD_OUT", "NETS", "FitOptions", "candidates_of"]
 
-RIDGE, BOOSTING = "ridge", "boosting"
-BOOSTED: dict[str, BoostingRule] = {
-    BOOSTING: "debiased_square",
-    "count_boosting": "count_likelihood",
-}
-# The likelihood gains from more rounds: benchmarks/boosting.py --choose.
-MOST_TREES = {BOOSTING: 400, "count_boosting": 800}
+HELD_OUT = (0.05, 0.4)
 ROWS_SEEN = 10_000_000
-TREE_ROWS = 400_000_000  # a minute of one core
-NETS = ("debiased_square", "proportion_log", "easy_log")
-MODELS: dict[str, tuple[str, ...]] = {
-    "nets": NETS,
-    **{name: (name,) for name in (RIDGE, *BOOSTED)},
-    **{name: (name,) for name, rule in RULES.items() if rule.differentiable},
-}
-HELD_OUT = (0.05, 0.4)  # twice the share is held out
-
-
-def default_models() -> tuple[str, ...]:
-    """Candidates unless told otherwise; boosting only where LightGBM is installed."""
-    return (RIDGE, *NETS, *([BOOSTING] if has_module("lightgbm") else []))
+NETS = tuple(name for name, rule in RULES.items() if rule.differentiable)
+TREES = ("em", "boosting", "count_boosting")  # of LightGBM
+STREAMED = ("ridge", "debiased_square", "proportion_log", "easy_log")
+MODELS = ("prior", "ridge", "logistic", "rate_logistic", *TREES, *NETS)
 
 
 @dataclass(frozen=True)
@@ -42,18 +39,24 @@ class FitOptions:
     Parameters
     ----------
     models : tuple of str
-        Candidates: "ridge" for the closed form, "boosting" for trees by the debiased square loss,
-        "count_boosting" for trees by the likelihood of counts (extra ``unbag[gbm]``; bags in memory
-        only), a rule of `unbag.rules.RULES` for a net, or "nets" for those of three rules.
+        Candidates of the stack; none means those of `BagStackingClassifier`. "prior", "ridge",
+        "logistic" (by the likelihood of counts), "rate_logistic" (the naive one, on the rates of
+        bags), "em" (EM around boosted trees), "boosting" and "count_boosting" (trees by the
+        debiased square loss and by the likelihood of counts), or a rule of `unbag.rules.RULES`
+        for a net. Trees need the extra ``unbag[gbm]``. Tables larger than `memory` can use
+        "ridge" and nets only, and the best on held-out bags is taken.
+    quick : bool
+        Fewer candidates, folds and rounds.
+    jobs : int
+        Fits that run side by side.
+    grouping : {"auto", "random", "natural"}
+        Whether bags are random groups of rows; "auto" tests it. See `BagStackingClassifier`.
     epochs : int, optional
-        Most epochs of a net; the best of them is chosen on held-out bags. None shows a net ten
-        million rows, in 1 to 100 epochs.
-    learning_rate : float
-        Of the nets.
+        Most epochs of a net. None shows a net ten million rows, in 1 to 100 epochs.
     held_out : float
-        Share of the bags that chooses, and share that judges; 0.05 to 0.4.
+        Share of the bags that evaluates the model; 0.05 to 0.4.
     seed : int
-        Seed of everything random: split, nets, trees.
+        Seed of everything random.
     memory : int
         Bytes of features above which bags are streamed from disk.
     rows_per_part : int
@@ -61,12 +64,14 @@ class FitOptions:
     folder : path, optional
         Where streamed bags are kept meanwhile.
     progress : bool
-        Show a progress bar while nets train.
+        Show a progress bar.
     """
 
-    models: tuple[str, ...] = field(default_factory=default_models)
+    models: tuple[str, ...] = ()
+    quick: bool = False
+    jobs: int = 1
+    grouping: Literal["auto", "random", "natural"] = "auto"
     epochs: int | None = None
-    learning_rate: float = 3e-3
     held_out: float = 0.2
     seed: int = 0
     memory: int = 1 << 30
@@ -76,15 +81,11 @@ class FitOptions:
 
     def __post_init__(self) -> None:
         check_names("models", self.models)
-        check_some("models", self.models)
         for name in self.models:
-            check_choice("models", name, tuple(MODELS))
-        each = dict.fromkeys(model for name in self.models for model in MODELS[name])
-        object.__setattr__(self, "models", tuple(each))
+            check_choice("models", name, MODELS)
+        check_choice("grouping", self.grouping, ("auto", "random", "natural"))
         check_whole("epochs", self.epochs, optional=True)
         check_whole("rows_per_part", self.rows_per_part)
-        if not self.learning_rate > 0:
-            raise ValueError(f"learning_rate must be positive, got {self.learning_rate}.")
         low, high = HELD_OUT
         if not low <= self.held_out <= high:
             raise ValueError(f"held_out must lie between {low} and {high}, got {self.held_out!r}.")
@@ -99,12 +100,36 @@ class FitOptions:
         """
         return self.epochs or min(max(ROWS_SEEN // n_rows, 1), 100)
 
-    def trees_on(self, n_rows: int, name: str) -> int:
-        """Most rounds of trees, grown as the name says, on a table of this many rows.
 
-        Examples
-        --------
-        >>> FitOptions().trees_on(5000, "boosting"), FitOptions().trees_on(10_000_000, "boosting")
-        (400, 40)
-        """
-        return min(max(TREE_ROWS // n_rows, 20), MOST_TREES[name])
+def candidates_of(options: FitOptions, bags: Bags) -> list[tuple[str, Any]]:
+    """Names and estimators of the candidates of a stack."""
+    natural = options.grouping == "natural"
+    if options.grouping == "auto":
+        natural = find_grouping(bags) == "natural"
+    if options.models:
+        names = dict.fromkeys(options.models)
+        return [(name, _learner(name, options, bags, natural=natural)) for name in names]
+    found = default_candidates(bags, natural=natural, quick=options.quick, seed=options.seed)
+    if not has_module("lightgbm"):  # trees of scikit-learn cannot be saved as plain data
+        found = [pair for pair in found if not pair[0].startswith("em_")]
+    return found
+
+
+def _learner(name: str, options: FitOptions, bags: Bags, *, natural: bool) -> Any:
+    if name in TREES:
+        import_extra("lightgbm", extra="gbm", purpose=f"The model {name!r}")
+    seed, effects = {"random_state": options.seed}, {"bag_effects": natural}
+    if name in NETS:
+        return BagClassifier(name, max_epochs=options.epochs_on(len(bags.X)), **seed)
+    makers: dict[str, Any] = {
+        "prior": lambda: BagRidgeClassifier(penalties=[ONLY_PRIOR]),
+        "ridge": BagRidgeClassifier,
+        "logistic": lambda: BagLogisticClassifier(**effects, **seed),
+        "rate_logistic": lambda: BagEMClassifier(
+            LogisticRegression(max_iter=300), n_rounds=0, start="rate", **effects, **seed
+        ),
+        "em": lambda: BagEMClassifier(**effects, **seed),
+        "boosting": lambda: BagBoostingClassifier(rule="debiased_square", **seed),
+        "count_boosting": lambda: BagBoostingClassifier(rule="count_likelihood", **seed),
+    }
+    return makers[name]()

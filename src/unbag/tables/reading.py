@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.json as pajson
 import pyarrow.parquet as pq
@@ -20,7 +21,7 @@ from unbag.errors import TableError
 from unbag.frames.chunks import CHUNK_ROWS, Chunk, TableInMemory, check_names
 from unbag.tables.prefetch import prefetch
 
-__all__ = ["TableFiles", "TableSource", "open_table"]
+__all__ = ["TableFiles", "TableSource", "integer_columns", "open_table"]
 
 FORMATS = {
     **{".csv": "CSV", ".tsv": "CSV", ".parquet": "Parquet", ".pq": "Parquet"},
@@ -31,6 +32,7 @@ COMPRESSED = (".gz", ".bz2", ".zst")  # CSV and JSON only; the others compress b
 SEPARATORS = ",;\t|"
 EXAMPLES = Path(__file__).parents[1] / "datasets" / "examples"
 HEADER_BYTES, JSON_BYTES = 1 << 16, 1 << 24
+INTEGER = r"^(0|-?[1-9]\d{0,17})$"
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -134,6 +136,17 @@ def open_table(source: Any, *, chunk_rows: int = CHUNK_ROWS) -> TableSource:
         root = None if paths == [Path(source)] else Path(source)
         return TableFiles(paths, root=root, chunk_rows=chunk_rows)
     return TableInMemory(source, chunk_rows=chunk_rows)
+
+
+def integer_columns(source: TableSource, names: Sequence[str]) -> list[str]:
+    """Text columns that hold integers only, written as they would be written again."""
+    found = [n for n in names if isinstance(source, TableFiles) and source.reads_text(n)]
+    for chunk in source.chunks(found) if found else ():
+        columns = {name: chunk.batch.column(name) for name in found}
+        found = [
+            n for n, v in columns.items() if pc.all(pc.match_substring_regex(v, INTEGER)).as_py()
+        ]
+    return found
 
 
 def find_files(source: str | Path) -> list[Path]:

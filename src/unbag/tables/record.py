@@ -1,4 +1,4 @@
-"""What a fit found, as plain values: saved beside the model, printed, and made into a report."""
+"""What a fit found, as plain values for JSON, the console and the report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unbag.evaluation import BagReport, Evaluation
+from unbag.evaluation import BagReport, Estimate, Evaluation
 from unbag.evaluation.calibration import Curve
 from unbag.tables.fingerprints import marks_of
 from unbag.tables.fit import CandidateModel, TableFit, fit_table
@@ -28,6 +28,7 @@ __all__ = [
     "evaluation_record",
     "fit_record",
     "learn_table",
+    "model_of",
     "plain",
 ]
 
@@ -39,7 +40,7 @@ LIBRARIES = ("unbag", "numpy", "scipy", "scikit-learn", "torch", "pyarrow", "lig
 def learn_table(
     table: Any, roles: Roles, *, bag_table: Any = None, options: FitOptions | None = None
 ) -> TableModel:
-    """Do what `unbag fit` does: a table in, a model chosen and judged by bags out.
+    """Fit a model to a table, as `unbag fit` does.
 
     Parameters
     ----------
@@ -59,40 +60,65 @@ def learn_table(
     options = options or FitOptions()
     found = scan_table(table, roles, bag_table=bag_table)
     fit = fit_table(found, options)
-    return fit.model(found, fit_record(found, fit, options, command="unbag.learn_table(...)"))
+    return model_of(found, fit, options, command="unbag.learn_table(...)")
+
+
+def model_of(table: BagTable, fit: TableFit, options: FitOptions, *, command: str) -> TableModel:
+    """The model and its record; classes are called by their columns."""
+    if table.index.task == "multiclass":
+        fit.classifier.classes_ = np.array(table.roles.targets)
+    record = fit_record(table, fit, options, command=command)
+    return TableModel(fit.classifier, table.encoder, table.roles, record)
 
 
 def fit_record(
     table: BagTable, fit: TableFit, options: FitOptions, *, command: str
 ) -> dict[str, Any]:
     """All of a fit."""
+    seen = fit.split.of(["training", "choosing"])
+    settings = {name: getattr(options, name) for name in ("models", "quick", "held_out", "seed")}
     return plain(
         {
             "command": command,
             "made": datetime.now(UTC).isoformat(timespec="seconds"),
             "versions": _versions(),
             "data": data_record(table),
-            "seen": marks_of(table.index, fit.split.of(["training", "choosing"])),
-            "settings": {
-                "models": list(options.models),
-                "epochs": options.epochs_on(table.index.n_rows),
-                "learning_rate": options.learning_rate,
-                "held_out": options.held_out,
-                "seed": options.seed,
+            "seen": marks_of(table.index, seen),
+            "settings": settings
+            | {
                 "streamed": fit.streamed,
+                "grouping": getattr(fit.classifier, "grouping_", None),
                 "bags": {n: len(getattr(fit.split, n)) for n in vars(fit.split)},
             },
             "checks": checks_record(fit.checks),
             "candidates": [_candidate(candidate) for candidate in fit.candidates],
-            "chosen": fit.candidates[0].name,
+            "chosen": fit.candidates[0].name if fit.streamed else "stack",
             "evaluation": evaluation_record(fit.evaluation, table.roles.targets),
+            "baseline": baseline_record(table, fit.evaluation["error"]),
             "caution": few_bags_caution(fit.evaluation.n_bags),
         }
     )
 
 
+def baseline_record(table: BagTable, error: Estimate) -> dict[str, Any]:
+    """The error of always predicting the most frequent label, and how the model compares."""
+    prior = np.array(_prior(table.index))
+    if table.index.task == "multiclass":
+        name, value = table.roles.targets[int(prior.argmax())], 1 - prior.max()
+    else:
+        common = [("no", "yes")[int(p > 0.5)] for p in prior]
+        name = common[0] if len(set(common)) == 1 else "the most frequent answer"
+        value = np.minimum(prior, 1 - prior).mean()
+    words = ""
+    if not error.value < value:
+        words = f"The model is not better than always predicting {name!r}."
+    elif not error.high < value:
+        words = f"The bags do not show that the model is better than always predicting {name!r}."
+    return {"prediction": name, "error": float(value), "verdict": words}
+
+
 def few_bags_caution(n_bags: int) -> str:
-    """What to say of an error that so many bags tell; nothing if they are enough.
+    """Warning for fewer than ten bags of evaluation; empty if there are enough.
 
     Examples
     --------
@@ -103,7 +129,7 @@ def few_bags_caution(n_bags: int) -> str:
         return ""
     return (
         f"The error and its interval rest on {n_bags} bags only and may be far off. With so few, "
-        "cross-fit in Python: unbag.cross_fit_risk(unbag.BagRidgeClassifier(), X, y, bags=ids)."
+        "cross-fit in Python: unbag.cross_fit_risk(unbag.BagStackingClassifier(), X, y, bags=ids)."
     )
 
 
@@ -146,6 +172,8 @@ def _meaning(table: BagTable, name: str) -> str:
         return "positive labels in the bag"
     if name == roles.size:
         return "size of the bag, checked"
+    if name == roles.block:
+        return "block of the bag: held out together"
     return f"variance of known noise in the {'count' if roles.counts else 'proportion'}"
 
 
@@ -223,14 +251,8 @@ def evaluation_record(found: Evaluation, outputs: Sequence[str] = ()) -> dict[st
 
 
 def _candidate(candidate: CandidateModel) -> dict[str, Any]:
-    history = candidate.history or {}
-    return {
-        "name": candidate.name,
-        "risk": candidate.risk.to_dict(),
-        "error": candidate.error.to_dict(),
-        "epochs": candidate.epochs,
-        "history": {name: np.asarray(values).tolist() for name, values in history.items()},
-    }
+    risk = None if candidate.risk is None else candidate.risk.to_dict()
+    return {"name": candidate.name, "weight": candidate.weight, "risk": risk}
 
 
 def _curve(curve: Curve) -> dict[str, list[float]]:

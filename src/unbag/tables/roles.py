@@ -11,7 +11,9 @@ from unbag.bags.batch import Task
 from unbag.errors import TableError
 from unbag.frames.chunks import require
 
-__all__ = ["Roles"]
+__all__ = ["ROUNDING", "Roles"]
+
+ROUNDING = "rounding"
 
 
 @dataclass(frozen=True)
@@ -29,15 +31,18 @@ class Roles:
     size : str, optional
         The bag's size as it was counted. If rows of a bag are missing, that is an error.
     noise : str, optional
-        Variance of known noise in the bag's proportion; with `counts`, in its count.
+        Variance of known noise in the bag's proportion; with `counts`, in its count. Where no
+        column is called so, "rounding" stands for proportions that were rounded.
+    block : str, optional
+        Block of the bag, such as its day: bags of a block are held out together.
     keys : tuple of str
         Columns that identify a row: kept by `predict`, never learned from.
     ignored : tuple of str
         Columns to leave out.
     categories : tuple of str
-        Columns to be read as categories though they hold numbers.
+        Columns of numbers to read as categories.
     numbers : tuple of str
-        Columns of whole numbers to learn from though no two are the same, as if they were ids.
+        Columns of integers to learn from though they look like IDs.
     task : {"binary", "multiclass", "multilabel"}, optional
         What the proportions are of; None reads it off them, as `Bags.from_arrays` does.
 
@@ -57,6 +62,7 @@ class Roles:
     categories: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
     task: Task | None = None
+    block: str | None = None
 
     def __post_init__(self) -> None:
         for several in ("proportions", "counts", "keys", "ignored", "categories", "numbers"):
@@ -76,7 +82,8 @@ class Roles:
     @property
     def of_bags(self) -> list[str]:
         """Columns that describe bags, the bag itself first."""
-        optional = [name for name in (self.size, self.noise) if name is not None]
+        noise = None if self.noise == ROUNDING else self.noise
+        optional = [name for name in (self.size, noise, self.block) if name is not None]
         return [self.bag, *self.targets, *optional]
 
     def features(self, names: Iterable[str]) -> list[str]:

@@ -1,7 +1,8 @@
-"""One pass over a table: what are its bags, what are its columns; and the table as `Bags`."""
+"""Scan a table in one pass for its bags and columns, and read it as `Bags`."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +11,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from unbag.bags import Bags
-from unbag.errors import TableError
+from unbag.errors import BagDataWarning, TableError
 from unbag.frames import TableEncoder
 from unbag.frames.chunks import require
 from unbag.frames.encoder import MAX_CATEGORIES, N_BUCKETS
 from unbag.tables.grouping import grouped
 from unbag.tables.index import BagIndex, BagTally
+from unbag.tables.leaks import BagCopies, RepeatedKeys
 from unbag.tables.reading import TableFiles, TableSource, open_table
 from unbag.tables.roles import Roles
 from unbag.tables.sampling import scan_columns
@@ -27,7 +29,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class BagTable:
-    """A table that has been understood, and can be read again.
+    """A table whose bags and columns are known, and that can be read again.
 
     Attributes
     ----------
@@ -87,28 +89,38 @@ def scan_table(
     source = open_table(table)
     bags = None if bag_table is None else open_table(bag_table)
     roles.check(source.names, of_bags=None if bags is None else bags.names)
-    names = _feature_names(source, roles, bags, encoder)
+    names = _feature_names(source, roles, encoder)
+    _warn_of_two_targets(source, roles, bags)
     tally = BagTally(roles, bags, text=_compare_as_text(source, bags, roles.bag))
     own = [roles.bag] if bags else roles.of_bags
+    copies = BagCopies(roles.bag, [] if encoder else names)
+    keys = RepeatedKeys(() if encoder else roles.keys)
     scans = scan_columns(
         source,
         names if encoder is None else [],
         categories=roles.categories,
         numbers=roles.numbers,
-        beside=(own, [tally]),
+        beside=([*own, *keys.names], [tally, copies, keys]),
     )
     index = tally.index(source)
+    copies.check()
+    keys.check()
     if encoder is None:
-        options = {"max_categories": max_categories, "n_buckets": n_buckets}
-        encoder = TableEncoder(**options).fit_scans(scans)
+        encoder = TableEncoder(max_categories=max_categories, n_buckets=n_buckets)
+        encoder.fit_scans(scans)
     if not encoder.used:
         raise TableError("No column can be learned from: " + _unused(encoder))
     return BagTable(source, roles, index, encoder)
 
 
-def _feature_names(
-    source: TableSource, roles: Roles, bags: TableSource | None, encoder: TableEncoder | None
-) -> list[str]:
+def _warn_of_two_targets(source: TableSource, roles: Roles, bags: TableSource | None) -> None:
+    both = [name for name in roles.of_bags[1:] if name in source.names]
+    if bags is not None and both:
+        message = f"Column {both[0]!r} is in both tables: that of the bag table is used."
+        warnings.warn(message, BagDataWarning, stacklevel=3)
+
+
+def _feature_names(source: TableSource, roles: Roles, encoder: TableEncoder | None) -> list[str]:
     if encoder is not None:
         require(source.names, encoder.names)
         return encoder.names
