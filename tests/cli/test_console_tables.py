@@ -37,9 +37,9 @@ def test_an_estimate_outside_its_range_is_noted(value, high, note):
 
 def test_a_candidate_takes_one_line():
     number = Estimate(0.12345, 0.1, 0.2, 0.02).to_dict()
-    candidate = {"name": "proportion_square", "risk": number, "error": number, "epochs": 100}
+    candidate = {"name": "proportion_square", "risk": number, "weight": 0.25}
     lines = shown(show_candidates, [candidate])
-    assert sum("proportion_square" in line and "100 epochs" in line for line in lines) == 1
+    assert sum("proportion_square" in line and "25 %" in line for line in lines) == 1
     assert len(lines) == 6
 
 

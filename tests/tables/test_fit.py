@@ -1,25 +1,28 @@
-"""From a frame to a model: chosen and judged without labels, and as good as it says."""
+"""From a frame to a model: weighed and evaluated without labels, and as good as it says."""
 
 import hashlib
 import json
 import re
 import sys
+from html import unescape
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from tests.support.example_files import ROLES, make_table
 
 from unbag import BagRidgeClassifier, TableModel, learn_table
-from unbag.errors import MissingExtraError, TableError
-from unbag.estimators import ModelFolderError
+from unbag.bags.holdout import hold_out_bags
+from unbag.errors import BagDataWarning, MissingExtraError, TableError
+from unbag.estimators import BagStackingClassifier, ModelFolderError
 from unbag.report import render_report
-from unbag.tables import FitOptions, Roles, fit_table, scan_table
-from unbag.tables.data import BagsInMemory, BagsOnDisk, split_index
-from unbag.tables.options import BOOSTED
+from unbag.tables import FitOptions, Roles, fit_table, read_bags, scan_table
+from unbag.tables.out_of_core import StreamedFit
 
 RIDGE = FitOptions(models=("ridge",))
+STREAMED = FitOptions(models=("ridge",), memory=1, rows_per_part=100)
 
 
 def test_frames_of_every_kind_give_one_model(rng):
@@ -42,7 +45,7 @@ def test_a_table_without_rows_is_refused(rng):
 
 def test_the_interval_of_the_error_holds_the_true_error(rng):
     table, labels = make_table(rng, n_bags=300)
-    model = learn_table(table, ROLES, options=FitOptions(models=("ridge", "easy_log"), epochs=10))
+    model = learn_table(table, ROLES, options=FitOptions(models=("ridge", "logistic")))
     true = np.mean(model.predict(table)["prediction"].to_numpy() != labels)
     error = model.record["evaluation"]["metrics"]["error"]
     # True error on all rows, mostly trained on: an interval of three half-widths must hold it.
@@ -50,51 +53,52 @@ def test_the_interval_of_the_error_holds_the_true_error(rng):
     assert error["low"] - width <= true <= error["high"] + width
 
 
-def test_the_groups_are_disjoint_and_cover_all_bags(rng):
-    table = scan_table(make_table(rng, n_bags=53)[0], ROLES)
-    split = split_index(table.index, share=0.2, seed=0)
-    everything = np.concatenate([split.training, split.choosing, split.judging])
-    np.testing.assert_array_equal(np.sort(everything), np.arange(53))
-    small = split_index(table.index, share=0.2, seed=0, max_rows=40)
-    assert len(small.judging) == len(small.choosing) == 4
-    assert len(small.training) == 45
-
-
-def test_judging_bags_do_not_reach_the_model(rng):
-    """Changing their proportions must not change the weights; changing others' must."""
+@pytest.mark.parametrize("options", [RIDGE, STREAMED], ids=["memory", "disk"])
+def test_bags_of_the_evaluation_do_not_reach_the_model(rng, options):
+    """Changing their proportions must not change the model; changing others' must."""
     table, _ = make_table(rng, n_bags=40)
-    split = split_index(scan_table(table, ROLES).index, share=0.2, seed=0)
+    split = fit_table(scan_table(table, ROLES), options).split
 
-    def weights(changed):
+    def scores(changed):
         group, rate = table["group"].to_numpy(), table["rate"].to_numpy()
         rate = np.where(np.isin(group, changed), 1 - rate, rate)
-        altered = table.set_column(1, "rate", [rate])
-        return fit_table(scan_table(altered, ROLES), RIDGE).classifier.coef_
+        altered = scan_table(table.set_column(1, "rate", [rate]), ROLES)
+        return fit_table(altered, options).classifier.predict_proba(
+            altered.encoder.transform(table)
+        )
 
-    before = weights([])
-    np.testing.assert_array_equal(before, weights(split.judging))
-    assert not np.allclose(before, weights(split.choosing))
+    before = scores([])
+    np.testing.assert_array_equal(before, scores(split.judging))
+    assert not np.allclose(before, scores(split.training[:5]))
 
 
-def test_disk_and_memory_agree(rng):
+def test_the_closed_form_on_disk_is_that_of_memory(rng):
     table = scan_table(make_table(rng, n_bags=40)[0], ROLES)
-    split = split_index(table.index, share=0.2, seed=0)
-    memory, disk = BagsInMemory(table, split), BagsOnDisk(table, split, rows_per_part=60)
-    try:
-        held = [sorted(data.held_out("judging").ids) for data in (memory, disk)]
-        ridges = [data.ridge(["training", "choosing"]).coef_ for data in (memory, disk)]
-    finally:
-        disk.close()
-    assert held[0] == held[1]
-    np.testing.assert_allclose(*ridges, rtol=1e-6)
+    split = hold_out_bags(table.index.sizes, judge=0.2, choose=0.2, seed=0)
+    with StreamedFit(table, split, FitOptions(rows_per_part=60)) as disk:
+        held, streamed = disk.held_out("judging"), disk.ridge(["training", "choosing"])
+    bags = read_bags(table)
+    assert sorted(held.ids) == sorted(bags.take(split.judging).ids)
+    whole = BagRidgeClassifier().fit_bags(bags.take(split.of(["training", "choosing"])))
+    np.testing.assert_allclose(streamed.coef_, whole.coef_, rtol=1e-6)
 
 
-def test_the_least_square_risk_is_chosen(rng):
+def test_weights_add_up_and_the_largest_comes_first(rng):
     table = scan_table(make_table(rng, n_bags=60)[0], ROLES)
-    options = FitOptions(models=("ridge", "proportion_log", "easy_log"), epochs=4)
+    found = fit_table(table, FitOptions(models=("prior", "ridge", "logistic")))
+    weights = [candidate.weight for candidate in found.candidates]
+    assert weights == sorted(weights, reverse=True) and sum(weights) == pytest.approx(1)
+    assert {c.name for c in found.candidates} == {"prior", "ridge", "logistic"}
+    assert next(c.weight for c in found.candidates if c.name == "prior") < 0.2
+
+
+def test_the_least_square_risk_is_chosen_from_a_stream(rng):
+    table = scan_table(make_table(rng, n_bags=60)[0], ROLES)
+    options = FitOptions(models=("ridge", "proportion_log", "easy_log"), epochs=4, memory=1)
     found = fit_table(table, options)
     risks = [candidate.risk.value for candidate in found.candidates]
     assert risks == sorted(risks) and len(risks) == 3
+    assert [c.weight for c in found.candidates] == [1, 0, 0]
     is_ridge = isinstance(found.classifier, BagRidgeClassifier)
     assert is_ridge == (found.candidates[0].name == "ridge")
 
@@ -107,46 +111,109 @@ def crossed(rng):
     return table.set_column(1, "rate", [rate[group]]), labels
 
 
-@pytest.mark.parametrize("trees", ["boosting", "count_boosting"])
-def test_boosting_is_chosen_where_it_is_best_and_saved_as_plain_data(rng, tmp_path, trees):
+@pytest.mark.parametrize("trees", ["boosting", "em"])
+def test_trees_have_the_weight_where_they_are_best_and_are_saved_as_plain_data(
+    rng, tmp_path, trees
+):
     pytest.importorskip("lightgbm", reason="the extra unbag[gbm] is not installed")
     table, labels = crossed(rng)
     model = learn_table(table, ROLES, options=FitOptions(models=("ridge", trees)))
-    assert model.record["chosen"] == trees
-    assert model.classifier.rule == BOOSTED[trees]
     best = model.record["candidates"][0]
-    assert 0 < best["epochs"] <= len(best["history"]["held_out_risk"])
+    assert best["name"] == trees and best["weight"] > 0.8
     again = TableModel.load(model.save(tmp_path / "m"))
     found = again.predict(table)
     assert found.equals(model.predict(table))
     assert np.mean(found["prediction"].to_numpy() == labels) > 0.85
-    weights = tmp_path / "m" / "model.safetensors"
+    [weights, *_] = sorted((tmp_path / "m").rglob("candidate*/model.safetensors"), key=_size)[::-1]
     weights.write_bytes(weights.read_bytes().replace(b"tree", b"TREE", 1))
     with pytest.raises(ModelFolderError, match="altered"):
         TableModel.load(tmp_path / "m")
 
 
-def test_the_likelihood_may_grow_more_trees():
-    """Those are too many for the square loss, and for either on a large table."""
-    trees = FitOptions().trees_on
-    assert (trees(5000, "boosting"), trees(5000, "count_boosting")) == (400, 800)
-    assert (trees(10**7, "boosting"), trees(10**7, "count_boosting")) == (40, 40)
+def _size(path):
+    return path.stat().st_size
 
 
-def test_boosting_stays_out_of_what_memory_does_not_hold(rng):
+@pytest.mark.parametrize("installed", [True, False])
+def test_the_default_stack_is_saved_and_predicts_the_same(rng, tmp_path, monkeypatch, installed):
+    """Without LightGBM it has no trees, which could not be saved as plain data."""
+    if installed:
+        pytest.importorskip("lightgbm", reason="the extra unbag[gbm] is not installed")
+    monkeypatch.setattr("unbag.tables.options.has_module", lambda name: installed)
+    table, labels = make_table(rng, n_bags=120)
+    model = learn_table(table, ROLES, options=FitOptions(quick=installed))
+    names = {candidate["name"] for candidate in model.record["candidates"]}
+    assert {"prior", "ridge", "logistic"} <= names
+    assert any(name.startswith("em_") for name in names) == installed
+    again = TableModel.load(model.save(tmp_path / "m"))
+    assert again.predict(table).equals(model.predict(table))
+    assert np.mean(again.predict(table)["prediction"].to_numpy() == labels) > 0.9
+
+
+def test_what_needs_all_rows_stays_out_of_what_memory_does_not_hold(rng):
     table, said = scan_table(make_table(rng)[0], ROLES), []
     options = FitOptions(models=("ridge", "boosting"), memory=1)
     found = fit_table(table, options, say=said.append)
     assert found.streamed and [c.name for c in found.candidates] == ["ridge"]
-    assert any("leaving boosting out" in words for words in said)
+    assert any("leaving out boosting" in words for words in said)
     with pytest.raises(TableError, match="all rows in memory"):
         fit_table(table, FitOptions(models=("boosting",), memory=1))
 
 
-@pytest.mark.parametrize("installed", [True, False])
-def test_boosting_is_tried_where_it_is_installed(monkeypatch, installed):
-    monkeypatch.setattr("unbag.tables.options.has_module", lambda name: installed)
-    assert ("boosting" in FitOptions().models) == installed
+def test_bags_of_a_block_are_held_out_together(rng):
+    table, _ = make_table(rng, n_bags=60)
+    day = pa.array([f"day {group % 12}" for group in table["group"].to_pylist()])
+    scanned = scan_table(table.append_column("day", day), Roles("group", ("rate",), block="day"))
+    assert "day" not in scanned.encoder.names
+    found = fit_table(scanned, RIDGE)
+    assert len(np.intersect1d(found.split.judging % 12, found.split.training % 12)) == 0
+    assert len(found.split.judging) == 15  # three days: the first that have a fifth of the bags
+
+
+def test_a_block_is_that_of_a_whole_bag(rng):
+    table, _ = make_table(rng, n_bags=20)
+    day = pa.array(np.arange(table.num_rows) % 3)
+    with pytest.raises(TableError, match="'day' is not the same"):
+        scan_table(table.append_column("day", day), Roles("group", ("rate",), block="day"))
+
+
+def test_every_headline_has_the_trivial_baseline_beside_it(rng):
+    table, labels = make_table(rng, n_bags=100)
+    good = learn_table(table, ROLES, options=RIDGE)
+    prior = labels.mean()
+    assert good.record["baseline"]["error"] == pytest.approx(min(prior, 1 - prior))
+    assert re.search(r"% error \(95 % interval .*\); always '(no|yes)': \d", repr(good))
+    assert good.record["baseline"]["verdict"] == ""
+    noise = table.set_column(2, "x", [rng.normal(size=len(labels))])
+    bad = learn_table(noise, ROLES, options=FitOptions(models=("prior",)))
+    assert "better than always predicting" in bad.record["baseline"]["verdict"]
+    assert bad.record["baseline"]["verdict"] in unescape(render_report(bad.record))
+
+
+def test_classes_are_called_by_their_columns(rng, tmp_path):
+    x = rng.normal(size=(1200, 2))
+    labels = (x @ [[1, 0, -1], [0, 1, -1]]).argmax(axis=1)
+    group = np.repeat(np.arange(120), 10)
+    shares = np.eye(3)[labels].reshape(120, 10, 3).mean(axis=1)[group]
+    names = ("north", "south", "far east")
+    targets = dict(zip(names, shares.T, strict=True))
+    frame = pd.DataFrame({"g": group, "a": x[:, 0], "b": x[:, 1]} | targets)
+    model = learn_table(frame, Roles("g", names), options=RIDGE)
+    again = TableModel.load(model.save(tmp_path / "m"))
+    assert again.classifier.classes_.tolist() == list(names)
+    clf = BagRidgeClassifier().fit(frame[["a", "b"]], frame[list(names)], bags=group)
+    assert clf.classes_.tolist() == list(names)
+    assert np.mean(clf.predict(frame[["a", "b"]]) == np.array(names)[labels]) > 0.8
+
+
+def test_a_model_is_evaluated_in_python(rng):
+    table, _ = make_table(rng, n_bags=100)
+    other, _ = make_table(rng, n_bags=80)
+    model = learn_table(table, ROLES, options=RIDGE)
+    found = model.evaluate(other)
+    assert found["error"].value < 0.1 and found.n_bags == 80
+    with pytest.warns(BagDataWarning, match="fitted on 80 % of these bags"):
+        model.evaluate(table)
 
 
 def test_bags_that_are_not_random_are_announced_before_training():
@@ -177,24 +244,22 @@ def test_an_error_that_few_bags_tell_comes_with_a_caution(rng, n_bags, judging):
 
 def test_a_saved_model_predicts_the_same(rng, tmp_path):
     table, _ = make_table(rng)
-    model = learn_table(table, ROLES, options=FitOptions(models=("debiased_square",), epochs=3))
+    model = learn_table(table, ROLES, options=FitOptions(models=("ridge", "logistic")))
     again = TableModel.load(model.save(tmp_path / "m"))
     assert again.predict(table).equals(model.predict(table))
     assert again.record == json.loads(json.dumps(model.record))
 
 
-def test_a_missing_extra_is_said_before_the_rows_are_read(rng, monkeypatch):
+def test_a_missing_extra_is_named(rng, monkeypatch):
     monkeypatch.setitem(sys.modules, "lightgbm", None)
-    said = []
     table = scan_table(make_table(rng)[0], ROLES)
     with pytest.raises(MissingExtraError, match=r"unbag\[gbm\]"):
-        fit_table(table, FitOptions(models=("boosting",)), say=said.append)
-    assert not said
+        fit_table(table, FitOptions(models=("boosting",)))
 
 
 def test_a_model_says_in_one_line_what_it_is(rng):
     model = learn_table(make_table(rng)[0], ROLES, options=RIDGE)
-    wanted = r"TableModel\(ridge on \d columns, estimated error [\d.]+ % \(95 % interval .*\)\)"
+    wanted = r"TableModel\(stack on \d columns, [\d.]+ % error \(95 % interval .*\); always .*\)"
     assert re.fullmatch(wanted, repr(model))
 
 
@@ -212,7 +277,7 @@ def test_nothing_is_left_when_saving_fails(rng, tmp_path, monkeypatch):
     def fail(*arguments):
         raise OSError("disk full")
 
-    monkeypatch.setattr(BagRidgeClassifier, "save", fail)
+    monkeypatch.setattr(BagStackingClassifier, "save", fail)
     with pytest.raises(OSError, match="disk full"):
         model.save(tmp_path / "m")
     assert list(tmp_path.iterdir()) == []

@@ -7,7 +7,7 @@ import pytest
 from tests.support.example_files import ROLES, make_table
 
 from unbag.bags import Bags
-from unbag.errors import BagDataError, TableError
+from unbag.errors import BagDataError, BagDataWarning, TableError
 from unbag.frames.chunks import TableInMemory
 from unbag.tables import Roles, read_bags, scan_table
 
@@ -191,3 +191,36 @@ def test_a_decimal_comma_is_named(tmp_path, mark):
 def test_a_column_has_one_meaning(named):
     with pytest.raises(TableError, match="two meanings"):
         Roles("g", ("rate",), **named)
+
+
+def test_a_copy_of_the_bag_is_refused(rng):
+    table, _ = make_table(rng)
+    copy = pa.array([str(group) for group in table["group"].to_pylist()])
+    table = table.append_column("again", copy)
+    with pytest.raises(TableError, match=r"'again' is a copy of the bag column 'group'.*--ignore"):
+        scan_table(TableInMemory(table, chunk_rows=13), ROLES)
+    scan_table(table, Roles("group", ("rate",), ignored=("again",)))
+
+
+def test_a_target_in_both_tables_is_said(rng):
+    table, _ = make_table(rng)
+    bags = table.select(["group", "rate"]).group_by("group").aggregate([("rate", "max")])
+    bags = bags.rename_columns(["group", "rate"])
+    with pytest.warns(BagDataWarning, match="'rate' is in both tables"):
+        found = scan_table(table, ROLES, bag_table=bags)
+    assert found.encoder.names == ["x", "z", "colour"]
+
+
+def test_keys_that_repeat_are_said(rng):
+    table, _ = make_table(rng)
+    roles = Roles("group", ("rate",), keys=("key",))
+    scan_table(table.append_column("key", pa.array(range(table.num_rows))), roles)
+    with pytest.warns(BagDataWarning, match="key has 200 different values in 400 rows"):
+        scan_table(table.append_column("key", pa.array(np.arange(400) // 2)), roles)
+
+
+def test_rounded_proportions_have_the_noise_of_rounding(rng):
+    table, _ = make_table(rng, sizes=np.full(60, 7))
+    rounded = table.set_column(1, "rate", [np.round(table["rate"].to_numpy(), 1)])
+    index = scan_table(rounded, Roles("group", ("rate",), noise="rounding")).index
+    np.testing.assert_allclose(index.noise_variance, 0.01 / 12)

@@ -22,7 +22,7 @@ from unbag.estimators.count_regression import BagCounts, fold_slope, shift_to_ra
 from unbag.estimators.em import blocks_of_bags
 from unbag.estimators.em_rounds import Calibration, block_folds
 from unbag.estimators.logistic import filled, scaled_columns
-from unbag.estimators.risk_repr import TellsItsRisk
+from unbag.estimators.risk_repr import RiskRepr
 from unbag.estimators.saving import read_folder, write_folder
 from unbag.estimators.stack_weights import CrossFit, bagged_weights
 from unbag.estimators.tree_stopping import gathered
@@ -44,7 +44,7 @@ MIN_BAGS = 4
 LEVEL = 0.01
 
 
-class BagStackingClassifier(TellsItsRisk, BagEstimator):
+class BagStackingClassifier(RiskRepr, BagEstimator):
     r"""A convex mixture of learners, weighed by bags that none of them has seen.
 
     Every candidate is fitted whole inside each of `cv` folds of bags. For weights :math:`w` that
@@ -110,6 +110,8 @@ class BagStackingClassifier(TellsItsRisk, BagEstimator):
     >>> bool((clf.predict(X) == labels).mean() > 0.95)
     True
     """
+
+    risk_is_final_ = True  # cross-fitted
 
     def __init__(
         self,
