@@ -26,7 +26,12 @@ import numpy as np
 from sklearn import metrics
 
 from unbag.evaluation.calibration import calibration_error
-from unbag.evaluation.confusion import DECISION_METRICS, decision_intervals, estimate_errors
+from unbag.evaluation.confusion import (
+    DECISION_METRICS,
+    decision_intervals,
+    estimate_errors,
+    no_interval,
+)
 from unbag.evaluation.curves import SCORE_METRICS, Gradient
 from unbag.evaluation.evaluate import score_metric
 from unbag.evaluation.functionals import ScoreTable, fit_positives
@@ -58,7 +63,6 @@ def truths(world: World) -> dict[str, float]:
     found = {name: f(*world.errors()) for name, f in DECISION_METRICS.items()}
     return found | {
         "error": sum(world.errors()[:2]),
-        "error2": sum(world.errors()[:2]),
         "brier": weights @ (scores - labels) ** 2,
         "log_loss": metrics.log_loss(labels, scores, sample_weight=weights),
         "auc": metrics.roc_auc_score(labels, scores, sample_weight=weights),
@@ -82,13 +86,13 @@ def estimates(world: World, table: ScoreTable) -> dict[str, tuple[float, float, 
     intervals = decision_intervals(errors)
     found = {name: (e.value, e.low, e.high) for name, e in intervals.items()}
     found |= _risks(table, kurtosis)
-    from unbag.evaluation.confusion import DECISION_METRICS as DM
-    e=decision_intervals(errors, metrics={"error2": lambda fp,fn,h: fp+fn+0*h})["error2"]; found["error2"]=(e.value,e.low,e.high)
     positives = fit_positives(table)
     gradients = {name: f(positives) for name, f in SCORE_METRICS.items()}
     gradients |= _points(world, positives)
+    reason = no_interval(errors).get("true_positives", "")
     for name, gradient in gradients.items():
-        e = score_metric(gradient, positives, noise_kurtosis=kurtosis)
+        why = reason if name == "average_precision" else ""
+        e = score_metric(gradient, positives, noise_kurtosis=kurtosis, reason=why)
         found[name] = e.value, e.low, e.high
     e = calibration_error(positives, n_bins=N_BINS)
     return found | {"calibration_error": (e.value, e.low, e.high)}

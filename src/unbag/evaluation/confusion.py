@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.functionals import ScoreTable
-from unbag.evaluation.influence import jackknife_spread, studentised_interval
+from unbag.evaluation.influence import FEW_BAGS, outer_ends
 from unbag.evaluation.intervals import ResidualLaw, invert_law
 from unbag.evaluation.residual_laws import fitted_law
 from unbag.evaluation.weighting import Fit, fit_variance, group_bags
@@ -56,7 +56,14 @@ DENOMINATORS: dict[str, Metric] = {
     "specificity": lambda fp, fn, h: 1 - _prior(fp, fn, h),
     "f1": lambda fp, fn, h: h + _prior(fp, fn, h),
 }
-FEW_BAGS = 16
+# Which class a metric needs enough instances of.
+NEEDS = {
+    "positives": ("balanced_error", "precision", "recall", "f1", "true_positives"),
+    "negatives": ("balanced_error", "specificity", "true_negatives"),
+}
+MIN_BAGS = 8
+# A class with a smaller share is rare: it needs so many instances, so many standard errors apart.
+RARE, MIN_INSTANCES, MIN_ERRORS = 0.05, 100, 6
 
 
 @dataclass(frozen=True)
@@ -130,6 +137,27 @@ def _parts(table: ScoreTable, residuals: Array, fit: Fit) -> Array:
     return np.stack([w * (v - w @ v / w.sum()) for w, v in rows])
 
 
+def no_interval(errors: Errors) -> dict[str, str]:
+    """Metrics of which these bags allow no interval, each with the reason.
+
+    A rare class needs a hundred instances, and a share that exceeds six standard errors of a
+    classifier that guesses. Both depend on two well-known shares, not on the errors estimated.
+    """
+    if len(errors.sizes) < MIN_BAGS:
+        names = {name for name in DECISION_METRICS if name != "prior"}
+        return dict.fromkeys(names, f"fewer than {MIN_BAGS} bags")
+    prior = float(np.clip(_prior(errors.false_positives, errors.false_negatives, errors.chosen), 0, 1))
+    chosen = errors.chosen
+    guess = np.array([[chosen * (1 - prior)], [prior * (1 - chosen)], [chosen]])
+    guess = np.clip(guess, 0.5 / errors.sizes.sum(), 1 - 1e-9)
+    error = _law(DECISION_METRICS["true_positives"], guess, _cumulants(errors, guess))[0][0]
+    reasons = {}
+    for kind, most in (("positives", min(chosen, prior)), ("negatives", 1 - max(chosen, prior))):
+        if most < min(max(MIN_ERRORS * error, MIN_INSTANCES / errors.sizes.sum()), RARE):
+            reasons |= dict.fromkeys(NEEDS[kind], f"too few {kind}")
+    return reasons
+
+
 def _one_class(table: ScoreTable) -> bool:
     first = table.proportions[0]
     return first in (0, 1) and not np.ptp(table.proportions) and not table.noise.any()
@@ -163,7 +191,7 @@ def decision_intervals(
     )
     paths = _inside(paths)
     second, third = _cumulants(errors, paths)
-    found = {}
+    found, reasons = {}, no_interval(errors)
     for number, (name, metric) in enumerate(metrics.items()):
         part = slice(number * len(steps), (number + 1) * len(steps))
         value = float(metric(*estimate))
@@ -175,13 +203,18 @@ def decision_intervals(
         ratio = below(*paths[:, part]) / below(*estimate)
         low, high = _inverted(metric, value, *law, ratio, confidence=confidence)
         if len(errors.sizes) < FEW_BAGS:
-            gradient = _gradient(metric, floor[:, None])[:, 0]
-            spread = jackknife_spread(gradient @ errors.parts)
-            ends = studentised_interval(value, spread, confidence=confidence)
-            low, high = min(low, ends[0]), max(high, ends[1])
-        error = float(starts[name][0][0])
+            parts = _gradient(metric, floor[:, None])[:, 0] @ errors.parts
+            low, high = outer_ends((low, high), value, parts, confidence=confidence)
+        if name in reasons:
+            low = high = np.nan
         found[name] = Estimate(
-            value, low, high, error, n_bags=len(errors.sizes), confidence=confidence
+            value,
+            low,
+            high,
+            float(starts[name][0][0]),
+            n_bags=len(errors.sizes),
+            confidence=confidence,
+            reason=reasons.get(name, ""),
         )
     return found
 

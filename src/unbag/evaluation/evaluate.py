@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 from unbag.bags import Bags, as_bags
 from unbag.errors import BagDataError
 from unbag.evaluation import calibration
-from unbag.evaluation.confusion import DECISION_METRICS, decision_intervals, estimate_errors
+from unbag.evaluation.confusion import (
+    DECISION_METRICS,
+    decision_intervals,
+    estimate_errors,
+    no_interval,
+)
 from unbag.evaluation.curves import SCORE_METRICS, Gradient
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.functionals import Positives, fit_positives, score_table
@@ -193,6 +198,7 @@ def _one_output(
     found = decision_intervals(errors, confidence=settings.confidence)
     cells = np.array([_ends(found.pop(name)) for name in CELLS]).T.reshape(3, 2, 2)
     positives = fit_positives(table)
+    reason = no_interval(errors).get("true_positives", "")
     for name, gradient_of in SCORE_METRICS.items():
         found[name] = score_metric(
             gradient_of(positives),
@@ -200,6 +206,7 @@ def _one_output(
             confidence=settings.confidence,
             noise_kurtosis=settings.fitted_kurtosis,
             highest=np.inf if name == "log_loss" else 1.0,
+            reason=reason if name == "average_precision" else "",
         )
     found["calibration_error"] = calibration.calibration_error(
         positives, confidence=settings.confidence, n_bins=settings.n_bins
@@ -230,8 +237,9 @@ def score_metric(
     confidence: float = 0.95,
     noise_kurtosis: float = 0.0,
     highest: float = 1.0,
+    reason: str = "",
 ) -> Estimate:
-    """Give a metric of scores its interval."""
+    """Give a metric of scores its interval, unless there is a reason not to."""
     gradients = found.by_positives, found.by_shares
     spread = spread_of(positives, *gradients, noise_kurtosis=noise_kurtosis)
     if found.second is not None:
@@ -239,6 +247,8 @@ def score_metric(
         curvature = found.second(direction) / spread.deviation**3
         spread = Spread(spread.deviation, spread.skewness, spread.freedom, curvature)
     low, high = studentised_interval(found.value, spread, confidence=confidence)
+    if reason:
+        low = high = np.nan
     return Estimate(
         found.value,
         low,
@@ -247,6 +257,7 @@ def score_metric(
         highest=highest,
         n_bags=positives.table.n_bags,
         confidence=confidence,
+        reason=reason,
     )
 
 

@@ -17,9 +17,20 @@ from scipy import special
 from unbag.evaluation.functionals import Positives
 from unbag.evaluation.intervals import pearson_quantile
 
-__all__ = ["Spread", "mass_covariance", "spread_of", "studentised_interval"]
+__all__ = [
+    "Spread",
+    "jackknife_spread",
+    "mass_covariance",
+    "outer_ends",
+    "paired_factor",
+    "spread_of",
+    "studentised_interval",
+    "variance_error",
+]
 
 Array = NDArray[Any]
+# Fewer bags say too little of a residual's law: intervals then reach as far as the jackknife's.
+FEW_BAGS = 16
 
 
 @dataclass(frozen=True)
@@ -143,15 +154,22 @@ def _pair_cumulants(
     return float(variance) * table.n_bags / table.freedom, float(third)
 
 
-def jackknife_spread(contributions: Array, *, freedom: float | None = None) -> Spread:
-    """Spread of a sum over bags from what each bag contributes (n_bags,), mean included or not."""
+def jackknife_spread(contributions: Array) -> Spread:
+    """Spread of a sum over bags, given each bag's part: the infinitesimal jackknife."""
     n_bags = len(contributions)
-    freedom = n_bags - 1 if freedom is None else freedom
     centred = contributions - contributions.mean()
-    variance = float(centred @ centred)
-    third = float((centred**3).sum())
-    skewness = third / variance**1.5 if variance > 0 else 0.0
-    return Spread(float(np.sqrt(variance * n_bags / freedom)), skewness, freedom)
+    variance = max(float(centred @ centred), 1e-300)
+    skewness = float((centred**3).sum()) / variance**1.5
+    return Spread(float(np.sqrt(variance * n_bags / (n_bags - 1))), skewness, n_bags - 1)
+
+
+def outer_ends(
+    ends: tuple[float, float], value: float, contributions: Array, *, confidence: float
+) -> tuple[float, float]:
+    """Lower and upper of a derived interval's ends and the jackknife's."""
+    spread = jackknife_spread(contributions)
+    low, high = studentised_interval(value, spread, confidence=confidence)
+    return min(ends[0], low), max(ends[1], high)
 
 
 def variance_error(positives: Positives, *, noise_kurtosis: float = 0.0) -> float:

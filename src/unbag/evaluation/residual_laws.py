@@ -154,7 +154,11 @@ def _noise_kurtosis(
     variance = max(fit.variance, 0.0) / law.n_outputs / sizes + noise
     excess = (((residuals - fit.mean) ** 2 / variance[:, None]) ** 2).mean(axis=1) - 3
     noisiness = (noise / variance) ** 2
-    return float(np.clip(noisiness @ excess / (noisiness @ noisiness), 0, 6))
+    weights = noisiness / (noisiness @ noisiness)
+    found = weights @ excess
+    error = np.sqrt(weights**2 @ (excess - noisiness * found) ** 2)
+    # A mean of fourth powers is mostly too low; one standard error more is on the safe side.
+    return float(np.clip(found + error, 0, 6))
 
 
 def fitted_noise_kurtosis(scores: Array, bags: Bags) -> float:

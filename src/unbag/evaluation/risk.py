@@ -14,6 +14,7 @@ from unbag.bags import Bags
 from unbag.bags.tasks import risk_scale
 from unbag.errors import BagDataError
 from unbag.evaluation.estimate import Estimate
+from unbag.evaluation.influence import FEW_BAGS, outer_ends
 from unbag.evaluation.intervals import ResidualLaw, invert_law, square_cumulants
 from unbag.evaluation.residual_laws import (
     fitted_law,
@@ -165,6 +166,9 @@ def risk_from_residuals(
     tail = (1 - confidence) / 2
     low = invert_law(fit.risk, risks, deviation, skewness, probability=1 - tail)
     high = invert_law(fit.risk, risks, deviation, skewness, probability=tail)
+    if len(sizes) < FEW_BAGS:
+        parts_of_bags = _contributions(fit, residuals, sizes, noise)
+        low, high = outer_ends((low, high), fit.risk, parts_of_bags, confidence=confidence)
     if not residuals.any() and not noise.any():
         # The rule of three: no wrong one in N instances has chance 5 % if a share 3 / N is wrong.
         high = max(high, -np.log(1 - confidence) * law.highest / sizes.sum())
@@ -179,6 +183,13 @@ def risk_from_residuals(
         n_bags=len(sizes),
         confidence=confidence,
     )
+
+
+def _contributions(fit: Fit, residuals: Array, sizes: Array, noise: Array) -> Array:
+    """What each bag adds to the risk, to first order."""
+    centred = residuals - fit.mean
+    squares = sizes * ((centred**2).sum(axis=1) - residuals.shape[1] * noise)
+    return fit.weights * (squares - fit.variance) + 2 * fit.shares * (centred @ fit.mean)
 
 
 def law_of_estimate(
