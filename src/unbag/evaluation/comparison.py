@@ -171,8 +171,21 @@ def _difference(f: Array, g: Array, bags: Bags) -> tuple[float, float]:
     difference, middle = f - g, (f + g) / 2
     noise = noise_of(bags)
     value, paired = residual_product(difference, middle, bags, noise)
-    # (c - y)^2 is linear in y, so that bags tell its average too, where the middle is a bad guess.
-    chance, slope = np.clip(middle, 0, 1), difference**2 * (1 - 2 * middle)
-    square = (difference**2 * middle**2 + slope * chance).sum(axis=1).mean()
+    square, slope = _square(difference, middle, bags.task)
+    chance = np.clip(middle, 0, 1)
+    square = square + (slope * chance).sum(axis=1).mean()
+    # It is linear in y, so bags tell its average too where the middle is a bad guess.
     square += max(residual_product(slope, chance, bags, noise)[0], 0)
     return -2 * value, 2 * float(np.sqrt(paired + square / bags.n_instances))
+
+
+def _square(difference: Array, middle: Array, task: str) -> tuple[float, Array]:
+    """Average of an instance's squared product of D and c - y: a constant, and what y multiplies.
+
+    Of several classes exactly one is true, which makes the square of their sum linear in y.
+    """
+    if task == "multiclass":
+        level = (difference * middle).sum(axis=1, keepdims=True)
+        return 0.0, (level - difference) ** 2
+    constant = (difference**2 * middle**2).sum(axis=1).mean()
+    return float(constant), difference**2 * (1 - 2 * middle)

@@ -146,7 +146,9 @@ def no_interval(errors: Errors) -> dict[str, str]:
     if len(errors.sizes) < MIN_BAGS:
         names = {name for name in DECISION_METRICS if name != "prior"}
         return dict.fromkeys(names, f"fewer than {MIN_BAGS} bags")
-    prior = float(np.clip(_prior(errors.false_positives, errors.false_negatives, errors.chosen), 0, 1))
+    prior = float(
+        np.clip(_prior(errors.false_positives, errors.false_negatives, errors.chosen), 0, 1)
+    )
     chosen = errors.chosen
     guess = np.array([[chosen * (1 - prior)], [prior * (1 - chosen)], [chosen]])
     guess = np.clip(guess, 0.5 / errors.sizes.sum(), 1 - 1e-9)

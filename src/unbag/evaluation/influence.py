@@ -146,7 +146,7 @@ def _pair_cumulants(
     tails = 12 * noise_kurtosis + 30 * (noise_kurtosis / 3) ** 2
     cube = 8 * full**3 + tails * added**3
     w, v = positives.weights, positives.square_weights
-    variance = w**2 @ (scale * linear_square + leftover**2 * pairs) 
+    variance = w**2 @ (scale * linear_square + leftover**2 * pairs)
     variance += half**2 * variance_error(positives, noise_kurtosis=noise_kurtosis) ** 2
     third = w**3 @ (pairs * 2 * leftover * (3 * full * linear_square + leftover**2))
     third -= (w**2 * v) @ (pairs * 6 * half * full**2 * linear_square)
@@ -158,7 +158,7 @@ def jackknife_spread(contributions: Array) -> Spread:
     """Spread of a sum over bags, given each bag's part: the infinitesimal jackknife."""
     n_bags = len(contributions)
     centred = contributions - contributions.mean()
-    variance = max(float(centred @ centred), 1e-300)
+    variance = max(float(centred @ centred), 1e-30)
     skewness = float((centred**3).sum()) / variance**1.5
     return Spread(float(np.sqrt(variance * n_bags / (n_bags - 1))), skewness, n_bags - 1)
 

@@ -166,7 +166,7 @@ def risk_from_residuals(
     tail = (1 - confidence) / 2
     low = invert_law(fit.risk, risks, deviation, skewness, probability=1 - tail)
     high = invert_law(fit.risk, risks, deviation, skewness, probability=tail)
-    if len(sizes) < FEW_BAGS:
+    if len(sizes) < FEW_BAGS or parts is not None:
         parts_of_bags = _contributions(fit, residuals, sizes, noise)
         low, high = outer_ends((low, high), fit.risk, parts_of_bags, confidence=confidence)
     if not residuals.any() and not noise.any():
