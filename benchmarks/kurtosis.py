@@ -12,10 +12,10 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+from populations import make_world
 
 from unbag.evaluation.intervals import ResidualLaw
 from unbag.evaluation.risk import risk_from_residuals
-from unbag.evaluation.simulation import make_world
 from unbag.randomness import numpy_generator
 
 PAGE = Path(__file__).parents[1] / "results" / "coverage" / "kurtosis.md"

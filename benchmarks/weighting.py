@@ -12,9 +12,9 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from populations import unequal_sizes
 
 from unbag.evaluation.intervals import ResidualLaw
-from unbag.evaluation.simulation import unequal_sizes
 from unbag.evaluation.weighting import fit_variance
 from unbag.randomness import numpy_generator
 

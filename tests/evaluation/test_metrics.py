@@ -14,7 +14,7 @@ from unbag.evaluation.curves import SCORE_METRICS
 from unbag.evaluation.evaluate import score_metric
 from unbag.evaluation.functionals import Positives, fit_positives, score_table
 from unbag.evaluation.influence import Spread, studentised_interval
-from unbag.evaluation.simulation import make_world, unequal_sizes
+from benchmarks.populations import make_world, unequal_sizes
 
 
 def exact_positives(world):
