@@ -1,4 +1,4 @@
-"""The recipe in CONTRIBUTING.md, run as it stands."""
+"""The recipe in CONTRIBUTING.md runs as printed."""
 
 import importlib
 import re

@@ -7,7 +7,9 @@ import posixpath
 import re
 from pathlib import Path
 
-from docs_math import Formulas
+from latex2mathml.converter import convert
+from markdown.extensions import Extension
+from markdown.preprocessors import Preprocessor
 
 from unbag.rules import RULES, Rule
 
@@ -16,6 +18,8 @@ RULES_TABLE = "<!-- table of rules -->"
 LINK = re.compile(r"(\]\()([^)\s#]+)")
 FOLDERS = ("paper/docs", "paper/results", "benchmarks")
 KINDS = (".md", ".png", ".csv", ".txt", ".json")
+INLINE = re.compile(r":math:`([^`]+)`")
+DISPLAY = re.compile(r"^( *)\.\. math::(.*(?:\n(?:\1 +\S.*| *(?=\n\1 +\S)))*)", re.MULTILINE)
 
 
 def on_config(config):
@@ -46,8 +50,8 @@ def on_page_markdown(markdown, page, config, files):
 def inside_site(markdown, page):
     """Rewrite links between files of the repository as links between pages of the site.
 
-    >>> inside_site("[a](../CONTRIBUTING.md) [b](../paper/docs/theory.md#x) [c](tables.md)", "start.md")
-    '[a](CONTRIBUTING.md) [b](paper/docs/theory.md#x) [c](tables.md)'
+    >>> inside_site("[a](../CONTRIBUTING.md) [b](../paper/docs/theory.md#x)", "start.md")
+    '[a](CONTRIBUTING.md) [b](paper/docs/theory.md#x)'
     >>> inside_site("[a](../../docs/rules.md) [b](../results/x.png)", "paper/docs/theory.md")
     '[a](../../rules.md) [b](../results/x.png)'
     """
@@ -88,3 +92,31 @@ def _row(rule: Rule) -> str:
         rule.use_when,
     ]
     return "| " + " | ".join(cells) + " |"
+
+
+class Formulas(Extension):
+    """`:math:` and `.. math::` of numpydoc, in Markdown."""
+
+    def extendMarkdown(self, md):  # noqa: N802
+        # After fenced code (25) is stashed and before HTML is parsed (20).
+        md.preprocessors.register(_Formulas(md), "formulas", 22)
+
+
+class _Formulas(Preprocessor):
+    def run(self, lines):
+        text = DISPLAY.sub(lambda found: found[1] + self._kept(found[2], "block"), "\n".join(lines))
+        text = INLINE.sub(lambda found: self._kept(found[1], "inline"), text)
+        return text.split("\n")
+
+    def _kept(self, formula, display):
+        """Stash the MathML, so that none of it is parsed as Markdown."""
+        return self.md.htmlStash.store(to_mathml(formula, display=display))
+
+
+def to_mathml(formula, *, display="inline"):
+    """Convert one formula to MathML.
+
+    >>> to_mathml("r_i^2")[:60]
+    '<math xmlns="http://www.w3.org/1998/Math/MathML" display="in'
+    """
+    return convert(" ".join(formula.split()), display=display)

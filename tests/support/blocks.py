@@ -1,7 +1,8 @@
-"""The code of the pages: read from Markdown, and run as it stands, block after block.
+"""Run the code blocks of Markdown pages, in order.
 
-A fence says what it holds: `python` and `sh` are run, `output` is what the block before it printed,
-`text` is neither. A block that cannot be run says so in its first line.
+The language of a fence says how a block is used: `python` and `sh` are run, `output` is compared
+with the output of the block before it, and `text` is ignored. A block that cannot be run says so in
+its first line.
 """
 
 import contextlib
@@ -31,7 +32,7 @@ class Block:
 
     @property
     def reason(self):
-        """Why it is not run, in words that readers see; None if it is."""
+        """Why the block is not run, as readers see it; None if it is run."""
         first = self.text.partition("\n")[0]
         return first.removeprefix(NOT_RUN).strip() if first.startswith(NOT_RUN) else None
 
@@ -41,7 +42,7 @@ class Block:
 
 
 def read_blocks(text, page):
-    """All fenced blocks; a fence without a language is an error."""
+    """Return all fenced blocks; a fence without a language is an error."""
     found, lines = [], text.splitlines()
     number = 0
     while number < len(lines):
@@ -57,7 +58,7 @@ def read_blocks(text, page):
 
 
 def run_page(blocks):
-    """Run a page from top to bottom, in the present folder; returns the names it made."""
+    """Run a page from top to bottom in the current folder, and return its variables."""
     names, printed = {"__name__": "__main__"}, ""
     for block in blocks:
         if block.reason is not None or block.language == "text":
@@ -80,7 +81,7 @@ def run_python(block, names):
 
 
 def run_shell(block):
-    """Every command must be ours; `# exit code 3` after one says how it ends."""
+    """Run `unbag` commands; `# exit code 3` after one states its exit code."""
     printed = ""
     for line in block.text.replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
@@ -95,7 +96,7 @@ def run_shell(block):
 
 
 def check_output(block, printed):
-    """Words as they are; numbers to two units of the last digit that the page shows."""
+    """Compare words exactly, and numbers up to two units of the last printed digit."""
     wanted_words, found_words = (NUMBER.sub("#", text).split() for text in (block.text, printed))
     assert wanted_words == found_words, f"{block.where}: it prints\n{printed}"
     for wanted, found in zip(NUMBER.findall(block.text), NUMBER.findall(printed), strict=True):
