@@ -1,9 +1,10 @@
-"""The package as a whole: light to import, quiet, and every public name documented."""
+"""The package as a whole: light to import, one version, every public name documented."""
 
 import inspect
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -16,16 +17,41 @@ def in_a_new_python(code):
     return done.stdout.strip()
 
 
-def test_importing_is_light_and_changes_no_random_state():
+HEAVY = ("numpy", "scipy", "sklearn", "torch", "matplotlib", "pandas", "pyarrow")
+LOADED = f"; import sys; print([name for name in {HEAVY} if name in sys.modules])"
+
+
+def test_importing_loads_no_heavy_package():
+    assert in_a_new_python("import unbag" + LOADED) == "[]"
+
+
+def test_showing_the_version_loads_no_heavy_package():
+    code = "import sys, unbag.cli; unbag.cli.app(['--version'], standalone_mode=False)"
+    assert in_a_new_python(code + LOADED) == f"unbag {unbag.__version__}\n[]"
+
+
+def test_the_check_detects_a_heavy_package():
+    assert in_a_new_python("import numpy" + LOADED) == "['numpy']"
+
+
+def test_importing_changes_no_random_state():
     code = (
-        "import sys, random, numpy\n"
+        "import random, numpy\n"
         "state = lambda: (numpy.random.get_state()[1].tolist(), random.getstate())\n"
         "before = state()\n"
         "import unbag\n"
-        "assert before == state()\n"
-        "print([m for m in ('torch', 'sklearn', 'matplotlib', 'pandas') if m in sys.modules])"
+        "print(before == state())"
     )
-    assert in_a_new_python(code) == "[]"
+    assert in_a_new_python(code) == "True"
+
+
+def test_all_files_name_one_version():
+    root = Path(__file__).parents[1]
+    paths = ("pyproject.toml", "paper/pyproject.toml", "CITATION.cff")
+    texts = [(root / path).read_text(encoding="utf-8") for path in paths]
+    found = [re.search(r'^version[:=\s]+"?([\d.]+)', text, flags=re.MULTILINE)[1] for text in texts]
+    assert found == [unbag.__version__] * 3
+    assert f"\n## {unbag.__version__}" in (root / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", unbag.__all__)

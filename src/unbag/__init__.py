@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from unbag.posterior import bag_posterior
     from unbag.tables import FitOptions, Roles, TableModel, learn_table
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "BagBatch",
     "BagBoostingClassifier",

@@ -160,6 +160,17 @@ def test_what_the_page_of_rules_says_of_mnist():
         assert min(rules, key=rules.get) == rule
 
 
+def test_the_distilled_linear_model():
+    errors = {
+        cell["rule"]: float(cell["best"])
+        for cell in rows_of(TABLES / "mnist.csv")
+        if (cell["model"], cell["bag_size"]) == ("linear", "100")
+    }
+    page, distilled = text_of("docs/torch.md"), errors.pop("distilled")
+    assert f"distilled from a small CNN has an error of {distilled:.1f} %" in page
+    assert f"without distillation has {min(errors.values()):.1f} %" in page
+
+
 def test_the_accuracy_of_boosted_trees():
     path = ROOT / "benchmarks" / "results" / "boosting.json"
     found = json.loads(path.read_text(encoding="utf-8"))

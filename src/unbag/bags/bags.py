@@ -91,7 +91,7 @@ class Bags:
             Known variance of independent zero-mean noise in the proportions, or in the counts if
             `counts` is passed. An array has one value per instance with `y`, and one per bag
             otherwise. "rounding" finds the step that proportions were rounded to and
-            takes its square by 12.
+            takes its square divided by 12.
         task : {"binary", "multiclass", "multilabel"}, optional
             None infers it: one column is binary, several columns that sum to one (up to rounding
             and known noise) are multiclass, other columns are multilabel.
