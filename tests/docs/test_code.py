@@ -5,25 +5,13 @@ from pathlib import Path
 import pytest
 from tests.support.blocks import NOT_RUN, Block, check_output, read_blocks, run_page, run_shell
 
-from unbag.tables import FitOptions
-
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"  # run in test_readme.py, which also checks what it learned
 PAGES = sorted([ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
-EPOCHS = 5  # of fits that do not set them
 
 
 def blocks_of(path):
     return read_blocks(path.read_text(encoding="utf-8"), str(path.relative_to(ROOT)))
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Run a page in an empty folder, with few epochs."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MPLBACKEND", "agg")
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(FitOptions, "epochs_on", lambda options, n_rows: options.epochs or EPOCHS)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)

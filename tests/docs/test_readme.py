@@ -25,8 +25,7 @@ def test_words_are_counted_outside_code_and_addresses():
     assert words_of("a ![b c](d.png)\n```sh\ne f\n```\n[g h](i.md)") == ["a", "[g", "h]"]
 
 
-def test_the_code_runs_and_learns(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_code_runs_and_learns(folder):
     found = run_page(read_blocks(README, "README.md"))
     error = (found["labels"] != found["june"].labels).mean()
     assert error < 0.25
