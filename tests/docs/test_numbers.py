@@ -184,6 +184,13 @@ def test_the_accuracy_of_boosted_trees():
             assert rounded_like(written.strip(), value), (rule, value)
 
 
+def test_the_coverage_of_intervals():
+    rows = rows_of(ROOT / "benchmarks" / "results" / "coverage" / "coverage.csv")
+    shares = [round(float(row["coverage"]), 4) for row in rows]
+    within = sum(0.93 <= share <= 0.97 for share in shares)
+    assert f"{within:,} of {len(shares):,} pairs" in text_of("docs/evaluation.md")
+
+
 def test_the_numbers_are_compared_to_their_digits():
     assert rounded_like("1.33", 1.328)
     assert not rounded_like("1.33", 1.336)

@@ -27,6 +27,7 @@ def test_words_are_counted_outside_code_and_addresses():
 
 def test_the_code_runs_and_learns(folder):
     found = run_page(read_blocks(README, "README.md"))
+    # Scored on single clicks, whose labels the code never used.
     error = (found["labels"] != found["june"].labels).mean()
     assert error < 0.25
     assert found["report"]["error"].low <= error <= found["report"]["error"].high
