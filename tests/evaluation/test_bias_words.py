@@ -88,13 +88,29 @@ def drifting_with_size(rng):
     return hard, labels, Bags.from_arrays(hard[:, None], offsets=offsets, counts=counts)
 
 
+def drifting_with_time(rng):
+    """Early bags hold positives that are missed, late ones negatives that are taken for some."""
+    late = np.repeat(np.linspace(0, 1, 60), 20)
+    labels = (rng.random(1200) < 0.6 - 0.4 * late).astype(float)
+    wrong = rng.random(1200) < 0.4 * np.where(labels == 1, 1 - late, late)
+    hard = np.where(wrong, 1 - labels, labels)
+    return hard, labels, some_bags(hard, labels.reshape(60, 20).mean(axis=1), 20)
+
+
 @pytest.mark.filterwarnings("ignore:proportions")  # which are no whole counts once rounded
 @pytest.mark.parametrize(
     ("check", "make"),
-    [("rounding", rounded), ("one_class", formed_by_label), ("size_drift", drifting_with_size)],
+    [
+        ("rounding", rounded),
+        ("one_class", formed_by_label),
+        ("size_drift", drifting_with_size),
+        ("trend", drifting_with_time),
+        ("blocks", drifting_with_time),
+    ],
 )
 def test_what_is_called_upper_is_an_upper_estimate(rng, check, make):
-    found = CHECKS[check].test(make(rng)[2])
+    blocks = [np.arange(60) // 6] if CHECKS[check].needs_blocks else []
+    found = CHECKS[check].test(make(rng)[2], *blocks)
     assert found.p_value < 1e-3 and CHECKS[check].bias(found) == "upper"
     assert gap(rng, make) > 4
 

@@ -8,9 +8,16 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from unbag.bags import Bags, BagTarget, make_bags
 from unbag.errors import BagDataError, BagDataWarning
-from unbag.evaluation import BagReport, check_bags, check_made_bags, evaluate, privacy_noise
+from unbag.evaluation import (
+    BagReport,
+    Finding,
+    check_bags,
+    check_made_bags,
+    evaluate,
+    privacy_noise,
+)
 from unbag.evaluation.bag_tests import dispersion, size_drift
-from unbag.evaluation.checks import CHECKS, Finding
+from unbag.evaluation.checks import CHECKS
 
 
 def random_bags(rng, *, n_bags=60, bag_size=15, prior=0.3, unequal=False):

@@ -1,6 +1,8 @@
 """Risk and metrics from bags, with intervals; checks of the bags; selection without labels."""
 
-from unbag.evaluation.checks import BagReport, Finding, check_bags, check_made_bags
+from unbag.evaluation.bag_effects import BagEffects, estimate_bag_effects
+from unbag.evaluation.bag_report import BagReport, Finding
+from unbag.evaluation.checks import check_bags, check_made_bags
 from unbag.evaluation.comparison import Comparison, compare_models, compare_scores
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.evaluate import evaluate, evaluate_bags
@@ -12,6 +14,7 @@ from unbag.evaluation.search import Candidate, Search, search_trials
 from unbag.evaluation.selection import bag_scorer, cross_fit_risk, cross_fit_scores
 
 __all__ = [
+    "BagEffects",
     "BagReport",
     "Candidate",
     "Comparison",
@@ -29,6 +32,7 @@ __all__ = [
     "compare_scores",
     "cross_fit_risk",
     "cross_fit_scores",
+    "estimate_bag_effects",
     "estimate_risk",
     "evaluate",
     "evaluate_bags",

@@ -33,6 +33,9 @@ CHECKS = {
     "suppression": "Are small counts reported too?",
     "clipping": "Are extreme proportions reported as they are?",
     "size_drift": "Do large and small bags hold the same rows?",
+    "trend": "Do labels stay the same along the order of the bags?",
+    "blocks": "Are bags of one block no more alike than others?",
+    "signal": "Do the features say anything about the proportions?",
 }
 
 

@@ -1,0 +1,123 @@
+"""What `check_bags` found: one finding per check, and a verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from unbag.extras import import_extra
+
+__all__ = ["BagReport", "Bias", "Finding"]
+
+Bias = Literal["upper", "lower", "unreliable", "none"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One question asked of the bags, and the answer.
+
+    Attributes
+    ----------
+    check : str
+    p_value : float
+        Corrected for the number of checks (Holm); NaN if the question does not arise.
+    effect : float
+        Size of the effect; what it measures is in `detail`.
+    detail : str
+    raised : bool
+        Whether the assumption is rejected.
+    bias : {"upper", "lower", "unreliable", "none"}
+        What the finding makes of the estimated risk, if raised.
+    advice : str
+        What to do about it.
+    """
+
+    check: str
+    p_value: float
+    effect: float
+    detail: str
+    raised: bool
+    bias: Bias
+    advice: str
+
+
+@dataclass(frozen=True)
+class BagReport:
+    """All findings about some bags.
+
+    Attributes
+    ----------
+    findings : list of Finding
+    n_bags : int
+    level : float
+    """
+
+    findings: list[Finding]
+    n_bags: int
+    level: float
+
+    @property
+    def raised(self) -> list[Finding]:
+        """Findings that reject an assumption."""
+        return [finding for finding in self.findings if finding.raised]
+
+    @property
+    def plausible(self) -> bool:
+        """Whether the bags may be random draws with exact proportions."""
+        return not self.raised
+
+    @property
+    def bias(self) -> Bias:
+        """What is to be made of the risk estimated from these bags."""
+        kinds = {finding.bias for finding in self.raised} - {"none"}
+        if not kinds:
+            return "none"
+        return kinds.pop() if len(kinds) == 1 else "unreliable"
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        return VERDICTS[self.bias] if self.raised else VERDICTS["plausible"]
+
+    def __getitem__(self, check: str) -> Finding:
+        return next(finding for finding in self.findings if finding.check == check)
+
+    def __rich__(self) -> Any:
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(title=f"{self.n_bags} bags", caption=self.verdict)
+        for column in ("check", "p", "finding", "what to do"):
+            table.add_column(column)
+        for f in self.findings:
+            p_value = "" if np.isnan(f.p_value) else f"{f.p_value:.2g}"
+            mark = "! " if f.raised else ""
+            # Features may be named like markup.
+            detail = Text(f.detail)
+            table.add_row(mark + f.check, p_value, detail, f.advice if f.raised else "")
+        return table
+
+    def __str__(self) -> str:
+        from io import StringIO
+
+        from rich.console import Console
+
+        stream = StringIO()
+        Console(file=stream, width=110, color_system=None).print(self.__rich__())
+        return stream.getvalue()
+
+    def to_frame(self) -> Any:
+        """All findings as a pandas DataFrame, one row per check."""
+        pd = import_extra("pandas", extra="pandas", purpose="A frame of findings")
+        return pd.DataFrame([vars(finding) for finding in self.findings]).set_index("check")
+
+
+VERDICTS = {
+    "plausible": "Nothing speaks against random bags with exact proportions.",
+    "none": "Nothing speaks against random bags, but the features say nothing of the proportions.",
+    "upper": "These bags are not random draws: the risk estimate is an upper one.",
+    "lower": "These bags are not random draws: the risk estimate is a lower one.",
+    "unreliable": "These bags break the assumptions: the risk estimate is unreliable.",
+}
