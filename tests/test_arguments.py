@@ -14,7 +14,7 @@ from unbag import (
 from unbag.evaluation import bag_scorer, estimate_risk
 from unbag.evaluation.search import search_trials
 from unbag.tables import Roles
-from unbag.tables.options import NETS, FitOptions
+from unbag.tables.options import FitOptions
 from unbag.training import Settings, Trial, held_out_risk
 
 X = np.random.default_rng(0).normal(size=(400, 2)).astype("float32")
@@ -85,19 +85,17 @@ def test_names_of_columns(name):
 def test_names_of_models():
     with pytest.raises(ValueError, match="models must be a tuple of names, got 'ridge'"):
         FitOptions(models="ridge")
-    with pytest.raises(ValueError, match=r"models must be 'nets', 'ridge', .* got 'foo'"):
+    with pytest.raises(ValueError, match=r"models must be 'prior', 'ridge', .* got 'foo'"):
         FitOptions(models=("ridge", "foo"))
-    assert FitOptions(models=("nets", "easy_log", "ridge")).models == (*NETS, "ridge")
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        {"models": ()},
         {"models": ("eprm",)},
+        {"grouping": "by hand"},
         {"epochs": 0},
-        {"learning_rate": 0.0},
-        {"learning_rate": np.nan},
+        {"jobs": 0},
         {"held_out": 0.7},
         {"held_out": 20},
         {"rows_per_part": 0},

@@ -175,7 +175,7 @@ def test_fit_answers_in_json_and_twice_the_same(tmp_path):
 
 def test_streamed_bags_give_a_model_as_good(tmp_path, model):
     """One megabyte of memory: the rows go through files."""
-    arguments = [*COLUMNS, "--model", "ridge", "--json"]
+    arguments = [*COLUMNS[:4], "--ignore", "event_id", "--model", "ridge", "--json"]
     rows = pacsv.read_csv(SOURCE / "unbag" / "datasets" / "examples" / "conversions.csv")
     many = pa.concat_tables(
         rows.set_column(rows.column_names.index("report"), "report", _suffixed(rows, i))
@@ -191,7 +191,7 @@ def test_streamed_bags_give_a_model_as_good(tmp_path, model):
         found.append(json.loads(said))
     assert [record["settings"]["streamed"] for record in found] == [True, False]
     errors = [record["evaluation"]["metrics"]["error"]["value"] for record in found]
-    assert errors[0] == pytest.approx(errors[1], abs=1e-6)
+    assert errors[0] == pytest.approx(errors[1], abs=0.05)  # two standard errors
 
 
 def _suffixed(rows, number):

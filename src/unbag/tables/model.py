@@ -48,7 +48,8 @@ class TableModel:
 
     Attributes
     ----------
-    classifier : BagStackingClassifier; for streamed bags BagRidgeClassifier or BagClassifier
+    classifier : BagStackingClassifier, BagRidgeClassifier or BagClassifier
+        A stack; for bags streamed from disk, ridge or a net.
     encoder : TableEncoder
         How it sees the columns.
     roles : Roles

@@ -85,6 +85,7 @@ class FitOptions:
             check_choice("models", name, MODELS)
         check_choice("grouping", self.grouping, ("auto", "random", "natural"))
         check_whole("epochs", self.epochs, optional=True)
+        check_whole("jobs", self.jobs)
         check_whole("rows_per_part", self.rows_per_part)
         low, high = HELD_OUT
         if not low <= self.held_out <= high:
