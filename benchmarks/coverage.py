@@ -31,9 +31,9 @@ from unbag.evaluation.confusion import (
 from unbag.evaluation.curves import SCORE_METRICS, Gradient
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.evaluate import score_metric
-from unbag.evaluation.functionals import Positives, ScoreTable, fit_positives
-from unbag.evaluation.intervals import ResidualLaw
-from unbag.evaluation.residual_laws import binary_law, score_law
+from unbag.evaluation.intervals import ResidualMoments
+from unbag.evaluation.positives import Positives, ScoreTable, fit_positives
+from unbag.evaluation.residual_moments import binary_moments, score_moments
 from unbag.evaluation.risk import risk_from_residuals
 from unbag.randomness import numpy_generator
 
@@ -95,10 +95,10 @@ def estimates(world: World, table: ScoreTable, kurtosis: float | None) -> dict[s
 
 def _risks(table: ScoreTable, positives: Positives, kurtosis: float) -> dict[str, Estimate]:
     found = {}
-    score = score_law(table.scores[:, None], "binary", shares=table.shares)
+    score = score_moments(table.scores[:, None], "binary", shares=table.shares)
     for name, values, *laws in [
-        ("error", table.hard, ResidualLaw(), ResidualLaw()),
-        ("brier", table.scores, score, binary_law(positives)),
+        ("error", table.hard, ResidualMoments(), ResidualMoments()),
+        ("brier", table.scores, score, binary_moments(positives)),
     ]:
         residuals = (table.bag_mean(values) - table.proportions)[:, None]
         law, interval_law = (replace(law, noise_kurtosis=kurtosis) for law in laws)

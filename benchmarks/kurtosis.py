@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from populations import make_world
 
-from unbag.evaluation.intervals import ResidualLaw
+from unbag.evaluation.intervals import ResidualMoments
 from unbag.evaluation.risk import risk_from_residuals
 from unbag.randomness import numpy_generator
 
@@ -35,7 +35,7 @@ def covered(cell: tuple[int, int], *, datasets: int, seed: int) -> np.ndarray:
         table = world.draw(rng, np.full(n_bags, bag_size), noise=VARIANCE)
         residuals = (table.bag_mean(table.hard) - table.proportions)[:, None]
         for column, kurtosis in enumerate((LAPLACE_KURTOSIS, np.nan)):
-            law = ResidualLaw(noise_kurtosis=kurtosis)
+            law = ResidualMoments(noise_kurtosis=kurtosis)
             e = risk_from_residuals(residuals, table.sizes, table.noise, law=law)
             hits[number, column] = e.low <= truth <= e.high
     return hits.mean(axis=0)

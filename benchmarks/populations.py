@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
-from unbag.evaluation.functionals import ScoreTable
+from unbag.evaluation.positives import ScoreTable
 
 __all__ = ["World", "make_world", "unequal_sizes"]
 

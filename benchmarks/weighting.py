@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from populations import unequal_sizes
 
-from unbag.evaluation.intervals import ResidualLaw
+from unbag.evaluation.intervals import ResidualMoments
 from unbag.evaluation.weighting import fit_variance
 from unbag.randomness import numpy_generator
 
@@ -41,7 +41,7 @@ def _gain(
     rng = numpy_generator("weighting", seed, bag_size, noise, error)
     sizes = unequal_sizes(bag_size, n_bags)
     variance = noise / sizes.astype(float) ** 2
-    law = ResidualLaw(noise_kurtosis=LAPLACE_KURTOSIS)
+    law = ResidualMoments(noise_kurtosis=LAPLACE_KURTOSIS)
     values = np.empty((datasets, 2))
     for number in range(datasets):
         counts = rng.multinomial(sizes, [0.55 * error, 0.45 * error, 1 - error])

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from benchmarks.populations import make_world, unequal_sizes
 from scipy import integrate, special
 from sklearn import metrics
 
@@ -12,9 +13,8 @@ from unbag.evaluation.calibration import calibration_curve, calibration_error, r
 from unbag.evaluation.confusion import DECISION_METRICS, decision_intervals, estimate_errors
 from unbag.evaluation.curves import SCORE_METRICS
 from unbag.evaluation.evaluate import score_metric
-from unbag.evaluation.functionals import Positives, fit_positives, score_table
-from unbag.evaluation.influence import Spread, studentised_interval
-from benchmarks.populations import make_world, unequal_sizes
+from unbag.evaluation.positives import Positives, fit_positives, score_table
+from unbag.evaluation.spread import Spread, studentised_interval
 
 
 def exact_positives(world):

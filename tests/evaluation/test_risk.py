@@ -8,7 +8,7 @@ from unbag.bags import Bags
 from unbag.bags.batch import BagBatch
 from unbag.errors import BagDataError
 from unbag.evaluation import Estimate, estimate_risk, pairwise_value
-from unbag.evaluation.intervals import ResidualLaw, pearson_quantile
+from unbag.evaluation.intervals import ResidualMoments, pearson_quantile
 from unbag.evaluation.risk import risk_from_residuals
 from unbag.evaluation.weighting import fit_variance, weighted_fit
 from unbag.rules.debiased_square import pairwise_risk
@@ -46,7 +46,7 @@ def test_unbiased_for_unequal_noisy_bags(rng, weights):
 
     def estimate():
         residuals = draw_residuals(rng, sizes.astype(int), risk=0.2, noise=noise)
-        return fit_variance(residuals, sizes, noise, law=ResidualLaw(), weights=weights).risk
+        return fit_variance(residuals, sizes, noise, law=ResidualMoments(), weights=weights).risk
 
     assert bias_in_standard_errors(estimate, 0.2, 3000) < 4
 
@@ -58,7 +58,7 @@ def test_a_risk_near_its_highest_leaves_weight_to_all_bags(rng, risk):
 
     def estimate():
         residuals = draw_residuals(rng, sizes.astype(int), risk=risk)
-        return fit_variance(residuals, sizes, np.zeros(20), law=ResidualLaw()).risk
+        return fit_variance(residuals, sizes, np.zeros(20), law=ResidualMoments()).risk
 
     assert bias_in_standard_errors(estimate, risk, 2000) < 4
 
@@ -76,7 +76,7 @@ def test_the_bias_check_rejects_weights_that_look_at_the_residuals(rng):
 
 def test_optimal_weights_lower_the_variance(rng):
     sizes = np.repeat([2.0, 50.0], 30)
-    law = ResidualLaw()
+    law = ResidualMoments()
     values = {"optimal": [], "size": []}
     for _ in range(600):
         residuals = draw_residuals(rng, sizes.astype(int), risk=0.05)
@@ -96,7 +96,7 @@ def coverage(rng, sizes, *, risk, noise=0.0, n_draws=800, interval=None):
 
 
 def own_interval(residuals, sizes, noise):
-    found = risk_from_residuals(residuals, sizes, noise, law=ResidualLaw())
+    found = risk_from_residuals(residuals, sizes, noise, law=ResidualMoments())
     return found.low, found.high
 
 
@@ -118,7 +118,7 @@ def test_six_hundred_bags_of_a_hundred_are_worth_twelve_thousand_labels(rng):
     sizes = np.full(600, 100)
     found = [
         risk_from_residuals(
-            draw_residuals(rng, sizes, risk=0.02), sizes, np.zeros(600), law=ResidualLaw()
+            draw_residuals(rng, sizes, risk=0.02), sizes, np.zeros(600), law=ResidualMoments()
         )
         for _ in range(300)
     ]

@@ -10,7 +10,7 @@ from scipy.special import expit, log_softmax, logit, softmax
 
 from unbag.bags import Bags, Task
 from unbag.estimators.closed_form import residual_weights
-from unbag.evaluation.residual_laws import noise_of
+from unbag.evaluation.residual_moments import noise_of
 
 __all__ = ["BagGradients", "initial_scores", "scores_of_raw"]
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from unbag.bags import Bags
 from unbag.errors import BagDataError
-from unbag.evaluation.residual_laws import noise_of
+from unbag.evaluation.residual_moments import noise_of
 
 __all__ = ["BagStatistics", "RidgeSolution", "project_to_simplex", "residual_weights"]
 

@@ -12,7 +12,7 @@ from scipy.optimize import minimize, nnls
 
 from unbag.bags import Bags
 from unbag.estimators.count_regression import EFFECTS, ROUNDING
-from unbag.evaluation.residual_laws import noise_of
+from unbag.evaluation.residual_moments import noise_of
 from unbag.randomness import numpy_generator
 
 __all__ = ["CrossFit", "bagged_weights", "likelihood_weights", "risk_matrix", "risk_weights"]

@@ -13,8 +13,8 @@ from scipy import stats
 from unbag.bags import Bags
 from unbag.bags.noise import rounding_grid
 from unbag.bags.validation import are_whole_counts
-from unbag.evaluation.intervals import ResidualLaw, pearson_tail, square_cumulants
-from unbag.evaluation.residual_laws import noise_of
+from unbag.evaluation.intervals import ResidualMoments, pearson_tail, square_cumulants
+from unbag.evaluation.residual_moments import noise_of
 from unbag.randomness import numpy_generator
 
 __all__ = [
@@ -112,7 +112,7 @@ def _squares(
     # A centred label: its risk is its variance, its fourth and sixth moments follow.
     fourth = 1 - 3 * variance
     sixth = 1 - 5 * variance + 5 * variance**2
-    law = ResidualLaw(fourth=fourth, sixth=sixth, noise_kurtosis=LAPLACE_KURTOSIS)
+    law = ResidualMoments(fourth=fourth, sixth=sixth, noise_kurtosis=LAPLACE_KURTOSIS)
     spread, third = square_cumulants(law, np.array(variance), sizes, noise)
     n_bags = len(sizes)
     total = float((sizes * (a - prior) ** 2 - sizes * noise * (1 - sizes / sizes.sum())).sum())

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from unbag.evaluation.estimate import Estimate
-from unbag.evaluation.functionals import Positives
-from unbag.evaluation.influence import (
+from unbag.evaluation.positives import Positives
+from unbag.evaluation.spread import (
     mass_covariance,
     paired_factor,
     spread_of,

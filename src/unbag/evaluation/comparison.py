@@ -15,7 +15,7 @@ from unbag.bags.tasks import risk_scale
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.evaluate import bags_to_score, scores_of
 from unbag.evaluation.residual_covariance import residual_product
-from unbag.evaluation.residual_laws import noise_of
+from unbag.evaluation.residual_moments import noise_of
 from unbag.evaluation.risk import Loss, checked_scores, decisions
 
 __all__ = ["Comparison", "compare_models", "compare_scores"]

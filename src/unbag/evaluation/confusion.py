@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag.evaluation.estimate import Estimate
-from unbag.evaluation.functionals import ScoreTable
-from unbag.evaluation.influence import FEW_BAGS, outer_ends
-from unbag.evaluation.intervals import ResidualLaw, invert_law
-from unbag.evaluation.residual_laws import fitted_law
+from unbag.evaluation.intervals import ResidualMoments, invert_law
+from unbag.evaluation.positives import ScoreTable
+from unbag.evaluation.residual_moments import fitted_moments
+from unbag.evaluation.spread import FEW_BAGS, outer_ends
 from unbag.evaluation.weighting import Fit, fit_variance, group_bags
 
 __all__ = ["DECISION_METRICS", "Errors", "decision_intervals", "estimate_errors"]
@@ -113,7 +113,7 @@ def estimate_errors(table: ScoreTable, *, noise_kurtosis: float | None = None) -
     chosen = float(table.average(table.hard))
     residuals = table.bag_mean(table.hard) - table.proportions
     data = residuals[:, None], table.sizes, table.noise
-    law = ResidualLaw(noise_kurtosis=np.nan if noise_kurtosis is None else noise_kurtosis)
+    law = ResidualMoments(noise_kurtosis=np.nan if noise_kurtosis is None else noise_kurtosis)
     fit = fit_variance(*data, law=law)
     if 0 < chosen < 1 and _one_class(table):
         chosen = fit.mean[0] + table.proportions[0]  # so that the share of that class is its own
@@ -125,7 +125,7 @@ def estimate_errors(table: ScoreTable, *, noise_kurtosis: float | None = None) -
         sizes=table.sizes,
         noise=table.noise,
         parts=_parts(table, residuals, fit),
-        noise_kurtosis=fitted_law(law, fit, *data).noise_kurtosis,
+        noise_kurtosis=fitted_moments(law, fit, *data).noise_kurtosis,
     )
 
 

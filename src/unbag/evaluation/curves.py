@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unbag.evaluation.functionals import Positives
+from unbag.evaluation.positives import Positives
 
 __all__ = ["SCORE_METRICS", "Gradient", "auc", "average_precision", "log_loss"]
 

@@ -19,12 +19,12 @@ from unbag.evaluation.confusion import (
 )
 from unbag.evaluation.curves import SCORE_METRICS, Gradient
 from unbag.evaluation.estimate import Estimate
-from unbag.evaluation.functionals import Positives, fit_positives, score_table
-from unbag.evaluation.influence import Spread, mass_covariance, spread_of, studentised_interval
 from unbag.evaluation.multiclass import confusion_matrix, multiclass_log_loss
-from unbag.evaluation.residual_laws import fitted_noise_kurtosis, noise_of
+from unbag.evaluation.positives import Positives, fit_positives, score_table
+from unbag.evaluation.residual_moments import fitted_noise_kurtosis, noise_of
 from unbag.evaluation.results import Evaluation
 from unbag.evaluation.risk import checked_scores, decisions, estimate_risk
+from unbag.evaluation.spread import Spread, mass_covariance, spread_of, studentised_interval
 
 __all__ = ["evaluate", "evaluate_bags", "score_metric"]
 

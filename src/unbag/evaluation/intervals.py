@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-__all__ = ["ResidualLaw", "invert_law", "pearson_quantile", "pearson_tail", "square_cumulants"]
+__all__ = ["ResidualMoments", "invert_law", "pearson_quantile", "pearson_tail", "square_cumulants"]
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class ResidualLaw:
+class ResidualMoments:
     r"""Shape of an instance's residual :math:`e = f - y`, relative to its risk :math:`R = E|e|^2`.
 
     Parameters
@@ -85,7 +85,7 @@ def pearson_tail(value: Any, skewness: Any) -> Array:
 
 
 def square_cumulants(
-    law: ResidualLaw, risk: Array, sizes: Array, noise: Array
+    law: ResidualMoments, risk: Array, sizes: Array, noise: Array
 ) -> tuple[Array, Array]:
     r"""Variance and third cumulant of :math:`k_i |z_i|^2`: a row per risk, a column per bag.
 

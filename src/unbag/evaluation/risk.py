@@ -14,15 +14,15 @@ from unbag.bags import Bags
 from unbag.bags.tasks import risk_scale
 from unbag.errors import BagDataError
 from unbag.evaluation.estimate import Estimate
-from unbag.evaluation.influence import FEW_BAGS, outer_ends
-from unbag.evaluation.intervals import ResidualLaw, invert_law, square_cumulants
-from unbag.evaluation.residual_laws import (
-    fitted_law,
-    hard_law,
+from unbag.evaluation.intervals import ResidualMoments, invert_law, square_cumulants
+from unbag.evaluation.residual_moments import (
+    fitted_moments,
+    hard_moments,
     noise_of,
-    recalibrated_law,
-    score_law,
+    recalibrated_moments,
+    score_moments,
 )
+from unbag.evaluation.spread import FEW_BAGS, outer_ends
 from unbag.evaluation.weighting import (
     Fit,
     fit_each_part,
@@ -122,8 +122,8 @@ def estimate_risk(
     hard = loss == "zero_one"
     values = decisions(soft, bags.task) if hard else soft
     residuals = bags.mean(values) - bags.proportions.reshape(bags.n_bags, -1)
-    law = hard_law(bags) if hard else score_law(soft[bags.rows], bags.task)
-    interval_law = law if hard else recalibrated_law(soft, bags)
+    law = hard_moments(bags) if hard else score_moments(soft[bags.rows], bags.task)
+    interval_law = law if hard else recalibrated_moments(soft, bags)
     kurtosis = np.nan if noise_kurtosis is None else noise_kurtosis
     estimate = risk_from_residuals(
         residuals,
@@ -143,8 +143,8 @@ def risk_from_residuals(
     sizes: Array,
     noise: Array,
     *,
-    law: ResidualLaw,
-    interval_law: ResidualLaw | None = None,
+    law: ResidualMoments,
+    interval_law: ResidualMoments | None = None,
     confidence: float = 0.95,
     weights: Literal["optimal", "size"] = "optimal",
     parts: Sequence[Array] | None = None,
@@ -160,7 +160,7 @@ def risk_from_residuals(
         fit = fit_variance(residuals, sizes, noise, law=law, weights=weights)
     else:
         fit, residuals = fit_each_part(residuals, sizes, noise, parts, law=law, weights=weights)
-    law = fitted_law(interval_law or law, fit, residuals, sizes, noise)
+    law = fitted_moments(interval_law or law, fit, residuals, sizes, noise)
     risks = GRID * law.highest
     deviation, skewness = law_of_estimate(law, fit, risks, sizes, noise)
     tail = (1 - confidence) / 2
@@ -193,7 +193,7 @@ def _contributions(fit: Fit, residuals: Array, sizes: Array, noise: Array) -> Ar
 
 
 def law_of_estimate(
-    law: ResidualLaw, fit: Fit, risks: Array, sizes: Array, noise: Array
+    law: ResidualMoments, fit: Fit, risks: Array, sizes: Array, noise: Array
 ) -> tuple[Array, Array]:
     """Standard deviation and skewness of the estimate, for each risk."""
     *kinds, where = group_bags(sizes, noise)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from unbag.evaluation.intervals import ResidualLaw, square_cumulants
+from unbag.evaluation.intervals import ResidualMoments, square_cumulants
 
 __all__ = [
     "Fit",
@@ -100,7 +100,7 @@ def group_bags(sizes: Array, noise: Array) -> tuple[Array, Array, Array]:
 
 
 def optimal_weights(
-    risk: float, sizes: Array, noise: Array, law: ResidualLaw
+    risk: float, sizes: Array, noise: Array, law: ResidualMoments
 ) -> tuple[Array, Array]:
     r"""Weights of least variance for bags of these sizes and noises, at a given risk.
 
@@ -117,7 +117,7 @@ def optimal_weights(
     Without noise large bags all count alike, and small ones by their number of instances.
 
     >>> sizes = np.array([1.0, 2.0, 1000.0, 2000.0])
-    >>> w, _ = optimal_weights(0.01, sizes, np.zeros(4), ResidualLaw())
+    >>> w, _ = optimal_weights(0.01, sizes, np.zeros(4), ResidualMoments())
     >>> (w / w[0]).round(1)
     array([ 1. ,  2. , 47.2, 48.3])
     """
@@ -133,7 +133,7 @@ def fit_variance(
     sizes: Array,
     noise: Array,
     *,
-    law: ResidualLaw,
+    law: ResidualMoments,
     weights: Literal["optimal", "size"] = "optimal",
 ) -> Fit:
     """Estimate the risk from residuals of shape (n_bags, n_outputs), weighting the bags.
@@ -156,7 +156,7 @@ def _halves(sizes: Array, noise: Array) -> list[tuple[Array, Array]]:
 
 
 def _fit_half(
-    residuals: Array, sizes: Array, noise: Array, own: Array, other: Array, law: ResidualLaw
+    residuals: Array, sizes: Array, noise: Array, own: Array, other: Array, law: ResidualMoments
 ) -> Fit:
     pilot = weighted_fit(
         residuals[other], sizes[other], noise[other], np.ones(len(other)), sizes[other]
@@ -178,7 +178,7 @@ def fit_each_part(
     noise: Array,
     parts: Sequence[Array],
     *,
-    law: ResidualLaw,
+    law: ResidualMoments,
     weights: Literal["optimal", "size"] = "optimal",
 ) -> tuple[Fit, Array]:
     """Estimate the mean risk of several models, each from a part of the bags.

@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag.bags import Bags
-from unbag.evaluation.functionals import Positives, ScoreTable, fit_positives, score_table
-from unbag.evaluation.intervals import ResidualLaw
+from unbag.evaluation.intervals import ResidualMoments
+from unbag.evaluation.positives import Positives, ScoreTable, fit_positives, score_table
 from unbag.evaluation.weighting import Fit, fit_variance
 
 __all__ = [
-    "binary_law",
-    "fitted_law",
+    "binary_moments",
+    "fitted_moments",
     "fitted_noise_kurtosis",
-    "hard_law",
+    "hard_moments",
     "noise_of",
-    "recalibrated_law",
-    "score_law",
+    "recalibrated_moments",
+    "score_moments",
 ]
 
 Array = NDArray[Any]
@@ -32,41 +32,45 @@ def noise_of(bags: Bags) -> Array:
     return np.zeros(bags.n_bags) if bags.noise_variance is None else bags.noise_variance
 
 
-def hard_law(bags: Bags) -> ResidualLaw:
+def hard_moments(bags: Bags) -> ResidualMoments:
     """Shape of a hard prediction's residual: a wrong label has square norm one, a class two."""
     if bags.task == "multiclass":
-        return ResidualLaw(fourth=2.0, sixth=4.0, n_outputs=bags.n_outputs)
-    return ResidualLaw(n_outputs=bags.n_outputs, n_labels=bags.n_outputs)
+        return ResidualMoments(fourth=2.0, sixth=4.0, n_outputs=bags.n_outputs)
+    return ResidualMoments(n_outputs=bags.n_outputs, n_labels=bags.n_outputs)
 
 
-def recalibrated_law(soft: Array, bags: Bags) -> ResidualLaw:
+def recalibrated_moments(soft: Array, bags: Bags) -> ResidualMoments:
     """Shape of the residuals of these scores, by what the bags say of them; for intervals only."""
     if bags.task != "binary":
-        return score_law(soft[bags.rows], bags.task)
-    return binary_law(
+        return score_moments(soft[bags.rows], bags.task)
+    return binary_moments(
         fit_positives(score_table(soft[:, 0], bags, bags.proportions, noise_of(bags)))
     )
 
 
-def binary_law(positives: Positives) -> ResidualLaw:
+def binary_moments(positives: Positives) -> ResidualMoments:
     """Shape of a score's residual, the scores as they are or recalibrated to the bags.
 
     Of the two the one with heavier tails: few bags cannot tell how sure scores deserve to be.
     """
     table = positives.table
-    laws = [_law_at(table, chances) for chances in (table.scores, positives.chances)]
+    laws = [_moments_at(table, chances) for chances in (table.scores, positives.chances)]
     return max(laws, key=lambda law: law.fourth)
 
 
-def _law_at(table: ScoreTable, chances: Array) -> ResidualLaw:
+def _moments_at(table: ScoreTable, chances: Array) -> ResidualMoments:
     second, fourth, sixth = (
         table.average(chances * (1 - table.scores) ** m + (1 - chances) * table.scores**m)
         for m in (2, 4, 6)
     )
-    return ResidualLaw(fourth=fourth / second, sixth=sixth / second) if second else ResidualLaw()
+    return (
+        ResidualMoments(fourth=fourth / second, sixth=sixth / second)
+        if second
+        else ResidualMoments()
+    )
 
 
-def score_law(scores: Array, task: str, *, shares: Array | None = None) -> ResidualLaw:
+def score_moments(scores: Array, task: str, *, shares: Array | None = None) -> ResidualMoments:
     """Shape of a score's residual, as if the scores were calibrated; of several labels, of each.
 
     Only ratios of moments are taken from that assumption; the risk itself scales them. Proportions
@@ -74,7 +78,7 @@ def score_law(scores: Array, task: str, *, shares: Array | None = None) -> Resid
     alike.
     """
     n_outputs = scores.shape[1]
-    law = ResidualLaw(n_outputs=n_outputs, n_labels=1 if task == "multiclass" else n_outputs)
+    law = ResidualMoments(n_outputs=n_outputs, n_labels=1 if task == "multiclass" else n_outputs)
     if task == "multiclass":
         squares = (scores**2).sum(axis=1, keepdims=True) - 2 * scores + 1
         moments = [(scores * squares**m).sum(axis=1) for m in (1, 2, 3)]
@@ -86,9 +90,9 @@ def score_law(scores: Array, task: str, *, shares: Array | None = None) -> Resid
     return replace(law, fourth=fourth / second, sixth=sixth / second) if second else law
 
 
-def fitted_law(
-    law: ResidualLaw, fit: Fit, residuals: Array, sizes: Array, noise: Array
-) -> ResidualLaw:
+def fitted_moments(
+    law: ResidualMoments, fit: Fit, residuals: Array, sizes: Array, noise: Array
+) -> ResidualMoments:
     """Complete the shape of the residuals by what the bags say of it."""
     share = fit.variance / fit.risk if fit.risk > 0 else 1.0
     law = replace(law, variance=float(np.clip(share, 0, 1)))
@@ -98,12 +102,12 @@ def fitted_law(
         law = replace(law, square_trace=square, cube_trace=square**1.75)
     if np.isnan(law.noise_kurtosis):
         law = replace(law, noise_kurtosis=_noise_kurtosis(law, fit, residuals, sizes, noise))
-    return _joint_law(law, fit, residuals, sizes, noise) if law.n_labels > 1 else law
+    return _joint_moments(law, fit, residuals, sizes, noise) if law.n_labels > 1 else law
 
 
-def _joint_law(
-    law: ResidualLaw, fit: Fit, residuals: Array, sizes: Array, noise: Array
-) -> ResidualLaw:
+def _joint_moments(
+    law: ResidualMoments, fit: Fit, residuals: Array, sizes: Array, noise: Array
+) -> ResidualMoments:
     r"""Complete the law of each label to that of all, by how labels' squares go together in bags.
 
     For two labels :math:`\mathrm{Cov}(k z_a^2, k z_b^2) = 2 M_{ab}^2 + \kappa_{aabb} / k`, and
@@ -147,7 +151,7 @@ def _covariance(fit: Fit, residuals: Array, sizes: Array, noise: Array) -> Array
 
 
 def _noise_kurtosis(
-    law: ResidualLaw, fit: Fit, residuals: Array, sizes: Array, noise: Array
+    law: ResidualMoments, fit: Fit, residuals: Array, sizes: Array, noise: Array
 ) -> float:
     """Excess kurtosis of the noise, by the fourth moment of the bags that are mostly noise."""
     if not noise.any():
@@ -169,6 +173,6 @@ def fitted_noise_kurtosis(scores: Array, bags: Bags) -> float:
     """Excess kurtosis of the noise in the proportions, estimated from the residuals of scores."""
     residuals = bags.mean(scores) - bags.proportions.reshape(bags.n_bags, -1)
     sizes, noise = bags.sizes.astype(float), noise_of(bags)
-    law = ResidualLaw(n_outputs=residuals.shape[1])
+    law = ResidualMoments(n_outputs=residuals.shape[1])
     fit = fit_variance(residuals, sizes, noise, law=law, weights="size")
     return _noise_kurtosis(law, fit, residuals, sizes, noise)

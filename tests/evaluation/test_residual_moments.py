@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unbag.evaluation.residual_laws import score_law
+from unbag.evaluation.residual_moments import score_moments
 
 
 def residuals_of(scores, task):
@@ -27,7 +27,7 @@ def test_moments_are_those_of_labels_that_scores_predict(rng, task, n_outputs):
     residuals, chances = residuals_of(scores, task)
     squares = (residuals**2).sum(axis=-1)
     second, fourth, sixth = ((chances * squares**m).sum() for m in (1, 2, 3))
-    law = score_law(scores, task)
+    law = score_moments(scores, task)
     assert law.fourth == pytest.approx(fourth / second)
     assert law.sixth == pytest.approx(sixth / second)
 
@@ -37,8 +37,8 @@ def test_shares_stand_for_instances_alike(rng, task):
     scores = rng.dirichlet(np.ones(3), size=4)
     scores = scores if task == "multiclass" else scores[:, :1]
     times = np.array([1, 2, 3, 4])
-    law = score_law(np.repeat(scores, times, axis=0), task)
-    shared = score_law(scores, task, shares=times / times.sum())
+    law = score_moments(np.repeat(scores, times, axis=0), task)
+    shared = score_moments(scores, task, shares=times / times.sum())
     assert (shared.fourth, shared.sixth) == pytest.approx((law.fourth, law.sixth))
-    alike = score_law(scores, task)
+    alike = score_moments(scores, task)
     assert alike.fourth != pytest.approx(law.fourth)

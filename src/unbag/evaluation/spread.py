@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from unbag.evaluation.functionals import Positives
 from unbag.evaluation.intervals import pearson_quantile
+from unbag.evaluation.positives import Positives
 
 __all__ = [
     "Spread",
