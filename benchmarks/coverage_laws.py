@@ -131,6 +131,8 @@ def _linear(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
     return X, (X[:, 0] + 0.7 * rng.normal(size=n) > 0).astype(float)
 
 
+FEW = [(4, 50, 10), (4, 500, 2), (6, 50, 10), (8, 50, 10), (8, 500, 2)]
+FEW += [(12, 50, 10), (12, 500, 30), (16, 50, 10)]
 LAWS = {
     "100 bags of 20, three tied scores": Law(TIES, np.full(100, 20)),
     "30 bags of 50, three tied scores": Law(TIES, np.full(30, 50)),
@@ -148,8 +150,7 @@ LAWS = {
     "200 bags of 500, errors 0.05 %": Law(few_errors(5e-4), np.full(200, 500)),
     **{
         f"{n} bags of {size}, errors {e} %": Law(make_world(e / 100), np.full(n, size))
-        for n, size, e in ((4, 50, 10), (4, 500, 2), (6, 50, 10), (8, 50, 10), (8, 500, 2))
-        + ((12, 50, 10), (12, 500, 30), (16, 50, 10))
+        for n, size, e in FEW
     },
     **{f"{n} bags of 50, one-sided": Law(ONE_SIDED, np.full(n, 50)) for n in (4, 6, 8, 12)},
     **{

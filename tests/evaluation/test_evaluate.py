@@ -43,7 +43,7 @@ def test_scores_models_and_targets_agree(binary, scores):
 def test_a_bags_comes_alone(binary, scores):
     X, _, ids, y = binary
     made = Bags.from_arrays(X, bags=ids, y=y)
-    with pytest.raises(BagDataError, match="pass no y, bags or noise_variance"):
+    with pytest.raises(BagDataError, match="Pass no y, bags or noise_variance"):
         evaluate(scores, made, y)
     with pytest.raises(BagDataError, match="y is missing"):
         evaluate(scores, X)

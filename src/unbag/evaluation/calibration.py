@@ -22,7 +22,7 @@ from unbag.evaluation.spread import (
 __all__ = ["Curve", "calibration_curve", "calibration_error", "roc_curve", "score_bins"]
 
 Array = NDArray[Any]
-N_DRAWS = 400
+N_DRAWS = 400  # D20
 N_STEPS = 24
 
 
@@ -153,7 +153,7 @@ def calibration_error(
     signs = np.where(gaps + others < 0, -1, 1)
     total = np.abs(gaps).sum()
     tail = (1 - confidence) / 2
-    # A small gap may be none at all, or as large as its error: the lower end allows for the first,
+    # D20. A small gap may be none at all, or as large as its error: the lower end allows for the first,
     # because none adds only noise to the sum, the upper end for the second.
     clear = np.maximum(np.abs(gaps) - 2 * deviations, 0)
     likely = np.sqrt(np.maximum(gaps**2 - deviations**2, 0))
@@ -188,7 +188,7 @@ def _error_at(
 def _draws(covariance: Array, by_variance: Array, freedom: float) -> Array:
     """Twice `N_DRAWS` errors of the gaps; always the same, so results repeat.
 
-    The part `by_variance` comes with the error of the residual variance: where that is too low, so
+    D20. The part `by_variance` comes with the error of the residual variance: where that is too low, so
     is the covariance.
     """
     rng = np.random.default_rng(0)

@@ -182,7 +182,7 @@ def _difference(f: Array, g: Array, bags: Bags) -> tuple[float, float]:
 def _square(difference: Array, middle: Array, task: str) -> tuple[float, Array]:
     """Average of an instance's squared product of D and c - y: a constant, and what y multiplies.
 
-    Of several classes exactly one is true, which makes the square of their sum linear in y.
+    D23. Of several classes exactly one is true, which makes the square of their sum linear in y.
     """
     if task == "multiclass":
         level = (difference * middle).sum(axis=1, keepdims=True)

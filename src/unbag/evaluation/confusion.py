@@ -48,7 +48,7 @@ DECISION_METRICS: dict[str, Metric] = {
     "false_negatives": lambda fp, fn, h: fn + 0 * h,
     "true_positives": lambda fp, fn, h: h - fp,
 }
-# What a metric divides by. Multiplied by it, the metric is linear, and so is its error.
+# D17. What a metric divides by. Multiplied by it, the metric is linear, and so is its error.
 DENOMINATORS: dict[str, Metric] = {
     "balanced_error": lambda fp, fn, h: _prior(fp, fn, h) * (1 - _prior(fp, fn, h)),
     "precision": lambda fp, fn, h: h,
@@ -61,8 +61,8 @@ NEEDS = {
     "positives": ("balanced_error", "precision", "recall", "f1", "true_positives"),
     "negatives": ("balanced_error", "specificity", "true_negatives"),
 }
-MIN_BAGS = 8
-# A class with a smaller share is rare: it needs so many instances, so many standard errors apart.
+MIN_BAGS = 8  # D19
+# D19. A class with a smaller share is rare: it needs so many instances, so many standard errors apart.
 RARE, MIN_INSTANCES, MIN_ERRORS = 0.05, 100, 6
 
 
@@ -153,7 +153,7 @@ def no_interval(errors: Errors) -> dict[str, str]:
     guess = np.array([[chosen * (1 - prior)], [prior * (1 - chosen)], [chosen]])
     guess = np.clip(guess, 0.5 / errors.sizes.sum(), 1 - 1e-9)
     error = _law(DECISION_METRICS["true_positives"], guess, _cumulants(errors, guess))[0][0]
-    reasons = {}
+    reasons: dict[str, str] = {}
     for kind, most in (("positives", min(chosen, prior)), ("negatives", 1 - max(chosen, prior))):
         if most < min(max(MIN_ERRORS * error, MIN_INSTANCES / errors.sizes.sum()), RARE):
             reasons |= dict.fromkeys(NEEDS[kind], f"too few {kind}")
@@ -181,12 +181,12 @@ def decision_intervals(
     """
     metrics = DECISION_METRICS if metrics is None else metrics
     estimate = np.array([errors.false_positives, errors.false_negatives, errors.chosen])
-    # Less than one error seen does not mean that there is no spread.
+    # D16. Less than one error seen does not mean that there is no spread.
     floor = np.maximum(estimate, 0.5 / errors.sizes.sum())
     floor[2] = np.clip(floor[2], floor[0] + 1e-9, 1 - 1e-9)
     shared = _cumulants(errors, floor[:, None])
     starts = {name: _law(metric, floor[:, None], shared) for name, metric in metrics.items()}
-    # From -20 to 20 deviations, densest in the middle.
+    # D16. From -20 to 20 deviations, densest in the middle.
     steps = np.sinh(np.linspace(-3.7, 3.7, 61))
     paths = np.concatenate(
         [estimate[:, None] + way * (sd * steps) for sd, _, way in starts.values()], axis=1
@@ -277,7 +277,7 @@ def _gradient(metric: Metric, parameters: Array) -> Array:
 
 
 def _cumulants(errors: Errors, parameters: Array) -> tuple[Array, Array]:
-    """Second cumulants of variance, mean and share chosen; third ones of the first two."""
+    """Second cumulants of variance, mean and share chosen; third ones of the first two (D16)."""
     sizes, noise, sums = errors.kinds
     k2, k3, k4, k5, k6 = _bag_cumulants(parameters, sizes, noise, errors.noise_kurtosis)
     n_instances = errors.sizes.sum()

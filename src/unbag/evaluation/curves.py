@@ -59,7 +59,7 @@ def average_precision(positives: Positives) -> Gradient:
 
     Notes
     -----
-    The products of masses at the same scores are freed of what their common error adds. NaN if
+    See D15. The products of masses at the same scores are freed of what their common error adds. NaN if
     there are no positives.
     """
     shares, masses = positives.table.shares, positives.masses

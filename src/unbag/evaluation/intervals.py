@@ -95,7 +95,7 @@ def square_cumulants(
 
     Notes
     -----
-    The third cumulant of the residual is left out: it enters squared, and vanishes when false
+    See D4. The third cumulant of the residual is left out: it enters squared, and vanishes when false
     positives and false negatives balance.
     """
     second = np.asarray(risk)[..., None] * law.variance
@@ -107,7 +107,7 @@ def square_cumulants(
     trace3 = trace3 + 3 * second * added**2 + law.n_outputs * added**3
     kurtosis = fourth / sizes + law.n_outputs * law.noise_kurtosis * added**2
     scale = law.square_trace * second + added
-    # A Laplace law has excess kurtosis 3 and sixth cumulant 30, a normal one 0 and 0.
+    # D5. A Laplace law has excess kurtosis 3 and sixth cumulant 30, a normal one 0 and 0.
     noise_sixth = law.n_outputs * 30 * (law.noise_kurtosis / 3) ** 2 * added**3
     third = 8 * trace3 + 12 * scale * kurtosis + np.maximum(sixth, 0) / sizes**2 + noise_sixth
     return np.maximum(2 * trace2 + kurtosis, 0), np.maximum(third, 0)
@@ -123,7 +123,7 @@ def invert_law(
 
     Notes
     -----
-    With few errors the quantile need not grow with the risk. Of several solutions the one further
+    See D6. With few errors the quantile need not grow with the risk. Of several solutions the one further
     out is taken, so that the interval is never too short for it.
     """
     quantiles = risks + deviation * pearson_quantile(probability, skewness)

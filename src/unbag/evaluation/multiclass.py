@@ -26,7 +26,7 @@ def confusion_matrix(
 
     .. math:: C_{ab} + C_{ba} = -E[e_a e_b], \qquad C_{ab} - C_{ba} = -E[e_a (h_b + y_b)],
 
-    the first precise, the second not; row sums, which are means, correct the second.
+    (D21), the first precise, the second not; row sums, which are means, correct the second.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def multiclass_log_loss(
     beyond, paired = residual_product(losses, scores, bags, noise)
     value = (scores * losses).sum(axis=1).mean() + beyond
     square = (scores * losses**2).sum(axis=1).mean()
-    # Where scores say too little of large losses, the bags' residuals do.
+    # D22. Where scores say too little of large losses, the bags' residuals do.
     square += max(residual_product(losses**2, scores, bags, noise)[0], 0)
     error = float(np.sqrt(paired + max(square - value**2, 0) / bags.n_instances))
     half = stats.t.ppf((1 + confidence) / 2, bags.n_bags - 1) * error

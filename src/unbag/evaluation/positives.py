@@ -144,7 +144,7 @@ def fit_positives(table: ScoreTable) -> Positives:
     .. math:: E[y g] = E[c g] + E[(y - c) g], \qquad
               E[(y - c) g] = \bar z \, \bar g + \sum_i \pi_i k_i z_i (g_i - \bar g),
 
-    whose variance is that of the small residual, not of the label. The control is the weighted
+    (D9), whose variance is that of the small residual, not of the label. The control is the weighted
     regression of the proportions on score and decision. Because :math:`y^2 = y`, the variance of
     the labels is :math:`p (1 - p)`; what of it the residuals do not show must be explained by the
     control, which fixes its scale far better than the regression does when errors are rare.
@@ -161,7 +161,7 @@ def fit_positives(table: ScoreTable) -> Positives:
         precision = 1 / (variance / table.sizes + table.noise)
         control, residuals = _regression(table, basis, precision)
         found = _residual_variance(table, residuals, _square_weights(table, precision))
-        # No residual at all stands for less than one error.
+        # D10. No residual at all stands for less than one error.
         variance = max(found, 0.1 / table.n_instances)
     return _assemble(table, control, residuals, precision, found)
 
@@ -208,7 +208,7 @@ def _assemble(
     prior = table.average(control)
     explained = table.average((control - prior) ** 2)
     pair_noise = weights @ (variance * (1 - 1 / table.sizes) + table.sizes * table.noise)
-    # Fitting slopes to noise makes the control vary more than it should.
+    # D10. Fitting slopes to noise makes the control vary more than it should.
     explained = max(explained - table.n_slopes * pair_noise * (weights @ weights), 1e-12)
     mix = explained / (explained + pair_noise / 2) if pair_noise > 0 else 0.0
     missing = prior * (1 - prior) - explained - found
@@ -220,7 +220,7 @@ def _assemble(
     correction = _adjoint(table, shared)
     masses = table.shares * control + correction
     squares = _square_weights(table, precision)
-    # One error more than seen: few errors may be fewer by chance than there are.
+    # D11. One error more than seen: few errors may be fewer by chance than there are.
     variance = max(found, 0.0) + 1 / table.n_instances
     return Positives(table, masses, control, variance, residuals, weights, squares, mix)
 
@@ -234,7 +234,7 @@ def working_chances(table: ScoreTable, masses: Array, control: Array) -> Array:
     r"""Recalibrate the scores, :math:`q = \sigma(\alpha + \beta \, \mathrm{logit} f)`, to the bags.
 
     The two coefficients are those at which :math:`q` has the bags' share of positives and their
-    covariance with the control. Few Newton steps with a ridge suffice: the result only shapes
+    covariance with the control (D12). Few Newton steps with a ridge suffice: the result only shapes
     variances, never an estimate.
     """
     logits = special.logit(np.clip(table.scores, 1e-6, 1 - 1e-6))
@@ -257,7 +257,7 @@ def working_chances(table: ScoreTable, masses: Array, control: Array) -> Array:
 def _with_variance(chances: Array, table: ScoreTable, control: Array, variance: float) -> Array:
     r"""Chances moved towards certainty, or towards 1/2, until :math:`E(y - c)^2` is `variance`.
 
-    That average is linear in the chances, so one step of a mixture suffices.
+    That average is linear in the chances, so one step of a mixture suffices (D12).
     """
 
     def square(guess: Any) -> float:

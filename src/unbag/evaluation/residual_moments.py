@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-LAPLACE_KURTOSIS = 3.0
+LAPLACE_KURTOSIS = 3.0  # D5
 
 
 def noise_of(bags: Bags) -> Array:
@@ -98,7 +98,7 @@ def fitted_moments(
     law = replace(law, variance=float(np.clip(share, 0, 1)))
     if law.n_outputs > 1:
         square = _square_trace(fit, residuals, sizes, noise)
-        # tr(M^3) lies between the powers 2 and 1.5 of tr(M^2), for any covariance of trace one.
+        # D7. tr(M^3) lies between the powers 2 and 1.5 of tr(M^2), for any covariance of trace one.
         law = replace(law, square_trace=square, cube_trace=square**1.75)
     if np.isnan(law.noise_kurtosis):
         law = replace(law, noise_kurtosis=_noise_kurtosis(law, fit, residuals, sizes, noise))
@@ -119,7 +119,7 @@ def _joint_moments(
     jointly = 2 * _of_pairs(covariance**2)
     seen = parts.sum(axis=1) ** 2 - (parts**2).sum(axis=1) - jointly * (1 - 1 / sizes)
     weights = fit.weights / (fit.weights @ (1 / sizes))
-    # A mean of skewed squares is mostly too low; one standard error more is on the safe side.
+    # D7. A mean of skewed squares is mostly too low; one standard error more is on the safe side.
     error = np.sqrt(weights**2 @ (seen - seen.mean()) ** 2)
     pairs = weights @ seen + error + _of_pairs(np.outer(variances, variances))
     risk = max(fit.risk, 1 / sizes.sum())
@@ -138,7 +138,7 @@ def _square_trace(fit: Fit, residuals: Array, sizes: Array, noise: Array) -> flo
     weights = fit.weights / fit.weights.sum()
     n_effective = 1 / (weights @ weights) - 1
     total = np.trace(covariance)
-    # A sample covariance's squared trace is too large by about tr(M)^2 / n.
+    # D7. A sample covariance's squared trace is too large by about tr(M)^2 / n.
     square = (covariance**2).sum() / max(total**2, 1e-300) - 1 / n_effective
     return float(np.clip(square, 1 / len(covariance), 1))
 
@@ -162,7 +162,7 @@ def _noise_kurtosis(
     weights = noisiness / (noisiness @ noisiness)
     found = weights @ excess
     error = np.sqrt(weights**2 @ (excess - noisiness * found) ** 2)
-    # A mean of fourth powers is mostly too low: one standard error more, and a prior guess that the
+    # D8. A mean of fourth powers is mostly too low: one standard error more, and a prior guess that the
     # noise is Laplace's, worth a hundred bags, are on the safe side.
     n_bags, prior_bags = len(sizes), 100
     found = (n_bags * (found + error) + prior_bags * LAPLACE_KURTOSIS) / (n_bags + prior_bags)

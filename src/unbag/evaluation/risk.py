@@ -35,7 +35,7 @@ __all__ = ["estimate_risk", "pairwise_value"]
 
 Array = NDArray[Any]
 Loss = Literal["zero_one", "square"]
-# Risks at which the law is worked out: steps of 8 %, between which it is all but linear.
+# D6. Risks at which the law is worked out: steps of 8 %, between which it is all but linear.
 GRID = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 180)])
 
 
@@ -170,7 +170,7 @@ def risk_from_residuals(
         parts_of_bags = _contributions(fit, residuals, sizes, noise)
         low, high = outer_ends((low, high), fit.risk, parts_of_bags, confidence=confidence)
     if not residuals.any() and not noise.any():
-        # The rule of three: no wrong one in N instances has chance 5 % if a share 3 / N is wrong.
+        # D6. The rule of three: no wrong one in N instances has chance 5 % if a share 3 / N is wrong.
         high = max(high, -np.log(1 - confidence) * law.highest / sizes.sum())
     # Bags without any residual have no spread of their own, but they do have an interval.
     error = float(np.interp(fit.risk, risks, deviation)) or high / 2
@@ -186,7 +186,7 @@ def risk_from_residuals(
 
 
 def _contributions(fit: Fit, residuals: Array, sizes: Array, noise: Array) -> Array:
-    """What each bag adds to the risk, to first order."""
+    """What each bag adds to the risk, to first order (D18)."""
     centred = residuals - fit.mean
     squares = sizes * ((centred**2).sum(axis=1) - residuals.shape[1] * noise)
     return fit.weights * (squares - fit.variance) + 2 * fit.shares * (centred @ fit.mean)
@@ -195,7 +195,7 @@ def _contributions(fit: Fit, residuals: Array, sizes: Array, noise: Array) -> Ar
 def law_of_estimate(
     law: ResidualMoments, fit: Fit, risks: Array, sizes: Array, noise: Array
 ) -> tuple[Array, Array]:
-    """Standard deviation and skewness of the estimate, for each risk."""
+    """Standard deviation and skewness of the estimate, for each risk (D4)."""
     *kinds, where = group_bags(sizes, noise)
     spread, third = square_cumulants(law, risks, *kinds)
     variance = spread @ np.bincount(where, fit.weights**2)

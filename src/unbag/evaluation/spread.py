@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-# Fewer bags say too little of a residual's law: intervals then reach as far as the jackknife's.
+# D18. Fewer bags say too little of a residual's law: intervals then reach as far as the jackknife's.
 FEW_BAGS = 16
 
 
@@ -73,7 +73,7 @@ def spread_of(
 
     With :math:`g = \bar g + b (c - p) + g_\perp`, the factor that meets the residual in a bag is
     :math:`u = g_\perp + b (1 - \eta)(c - p) - (b \eta / 2) \, e`; products of distinct instances
-    have variance :math:`V \sigma_u^2 + C^2`, with :math:`C = \mathrm{Cov}(e, u)`.
+    have variance :math:`V \sigma_u^2 + C^2` (D13), with :math:`C = \mathrm{Cov}(e, u)`.
     """
     linear, half = paired_factor(positives, gradient)
     return _combined(positives, gradient, share_gradient, linear, half, noise_kurtosis)
@@ -112,7 +112,7 @@ def _combined(
     third += law.mean(instance**3) / table.n_instances**2
     third += law.mean(own**3) * float(weights**3 @ sizes**-2.0 - table.n_instances**-2.0)
     third += _mixed_third(positives, law, residual, factor, instance)
-    # Products of two normal variables and Student's law each add about 6 / n to the kurtosis.
+    # D14. Products of two normal variables and Student's law each add about 6 / n to the kurtosis.
     freedom = 1 / (1 / table.freedom + 1 / table.n_bags)
     return Spread(float(np.sqrt(variance)), float(third / variance**1.5), freedom)
 
@@ -120,7 +120,7 @@ def _combined(
 def _mixed_third(
     positives: Positives, law: _Law, residual: Array, factor: Array, instance: Array
 ) -> float:
-    """Third cumulant of twice the products of two instances and once an instance's own part."""
+    """D13. Third cumulant of twice the products of two instances and once an instance's own part."""
     weights, sizes = positives.weights, positives.table.sizes
     mixed = (
         law.mean(residual**2 * instance) * law.mean(factor**2)
@@ -142,7 +142,7 @@ def _pair_cumulants(
         (positives.weights * table.sizes * positives.residuals) @ table.bag_mean(linear)
     )
     full = positives.variance + added
-    # Noise with heavier tails than the normal: its square has third cumulant 8 + 12 K4 + K6.
+    # D5. Noise with heavier tails than the normal: its square has third cumulant 8 + 12 K4 + K6.
     tails = 12 * noise_kurtosis + 30 * (noise_kurtosis / 3) ** 2
     cube = 8 * full**3 + tails * added**3
     w, v = positives.weights, positives.square_weights
@@ -155,7 +155,7 @@ def _pair_cumulants(
 
 
 def jackknife_spread(contributions: Array) -> Spread:
-    """Spread of a sum over bags, given each bag's part: the infinitesimal jackknife."""
+    """Spread of a sum over bags, given each bag's part: the infinitesimal jackknife (D18)."""
     n_bags = len(contributions)
     centred = contributions - contributions.mean()
     variance = max(float(centred @ centred), 1e-30)
@@ -173,7 +173,7 @@ def outer_ends(
 
 
 def variance_error(positives: Positives, *, noise_kurtosis: float = 0.0) -> float:
-    """Standard deviation of the residual variance that the bags show."""
+    """Standard deviation of the residual variance that the bags show (D13)."""
     table, variance = positives.table, positives.variance
     pairs, added = 1 - 1 / table.sizes, table.sizes * table.noise
     square = 2 * variance**2 * pairs + 4 * variance * added + (2 + noise_kurtosis) * added**2
@@ -189,7 +189,7 @@ def mass_covariance(
     control = positives.control - table.average(positives.control)
     explained = max(table.average(control**2), 1e-12)
     slope = table.average(centred * control) / explained
-    # The part along the control is known through the residuals' variance, the rest by regression.
+    # D13. The part along the control is known through the residuals' variance, the rest by regression.
     along = (1 - positives.mix) ** 2 + positives.mix**2 * positives.variance / (2 * explained)
     pairs = positives.variance * (1 - 1 / table.sizes) + table.sizes * table.noise
     paired = (positives.weights**2 @ pairs) * (centred - (1 - along) * slope * control)
@@ -207,7 +207,7 @@ def studentised_interval(
 
     To second order the studentised error has the quantiles
     :math:`z + \gamma (2 z^2 + 1)/6 + h (z^2 + 1)/2`, with :math:`\gamma` the skewness and :math:`h`
-    the curvature. The same is had here, without the expansion's wild tails, by a shifted gamma law.
+    the curvature (D15). The same is had here, without the expansion's wild tails, by a shifted gamma law.
     """
     tail = (1 - confidence) / 2
     skewness, curvature = np.clip([spread.skewness, spread.curvature], -1.5, 1.5)

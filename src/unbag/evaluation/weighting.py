@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-# Fewer bags cannot afford to have their weights learned from one half and used on the other.
+# D3. Fewer bags cannot afford to have their weights learned from one half and used on the other.
 MIN_BAGS_TO_SPLIT = 8
 
 
@@ -58,7 +58,7 @@ def weighted_fit(
     .. math:: E \sum_i w_i k_i (r_i - m)^2 = \sum_i w_i k_i \Bigl[(1 - 2 v_i)(V/k_i + s_i)
               + \sum_j v_j^2 (V/k_j + s_j)\Bigr],
 
-    which is solved for :math:`V`; then :math:`\hat R = V + m^2 - \sum_j v_j^2 (V/k_j + s_j)`.
+    which is solved for :math:`V` (D1); then :math:`\hat R = V + m^2 - \sum_j v_j^2 (V/k_j + s_j)`.
 
     Notes
     -----
@@ -73,7 +73,7 @@ def weighted_fit(
     from_noise = (weights * sizes) @ ((1 - 2 * shares) * noise + shares**2 @ noise)
     variance = float(spread - n_outputs * from_noise) / per_variance
     in_mean = variance * (shares**2 @ (1 / sizes)) + n_outputs * (shares**2 @ noise)
-    # Subtracting the mean shrinks each square's variance by 1 - v_i, and its expectation as above.
+    # D2. Subtracting the mean shrinks each square's variance by 1 - v_i, and its expectation as above.
     effective = weights * np.sqrt(1 - shares) / per_variance
     return Fit(float(variance + mean @ mean - in_mean), variance, mean, effective, shares)
 
@@ -81,7 +81,8 @@ def weighted_fit(
 def group_bags(sizes: Array, noise: Array) -> tuple[Array, Array, Array]:
     """Group bags alike in size and noise, for laws that depend on nothing else.
 
-    More than 40 kinds are grouped by sizes within 8 % of each other, over which laws hardly change.
+    More than 40 kinds are grouped by sizes within 8 % of each other, over which laws hardly change
+    (D3).
 
     Returns
     -------
@@ -122,7 +123,7 @@ def optimal_weights(
     array([ 1. ,  2. , 47.2, 48.3])
     """
     spread, _ = square_cumulants(law, np.array(risk), sizes, noise)
-    # At the highest risk a single instance is always wrong, and its square does not vary at all: a
+    # D3. At the highest risk a single instance is always wrong, and its square does not vary at all: a
     # risk that came out as high by chance must not leave all the weight to bags of one.
     spread = np.maximum(spread, 0.1 * risk**2)
     return 1 / spread, 1 / (risk * law.variance / sizes + noise)

@@ -1,0 +1,29 @@
+"""The code cites the items of docs/derivations.md, and every item is cited."""
+
+import re
+from pathlib import Path
+
+import unbag.evaluation
+
+PAGE = Path(__file__).parents[2] / "docs" / "derivations.md"
+
+
+def cited(text):
+    return {int(number) for number in re.findall(r"\bD(\d+)\b", text)}
+
+
+def items(text):
+    return [int(number) for number in re.findall(r"^\*\*D(\d+)\.", text, flags=re.MULTILINE)]
+
+
+def test_every_item_is_cited_and_every_citation_has_an_item():
+    folder = Path(unbag.evaluation.__path__[0])
+    found = set().union(*(cited(path.read_text()) for path in folder.glob("*.py")))
+    numbers = items(PAGE.read_text())
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert found == set(numbers)
+
+
+def test_the_check_sees_a_missing_item():
+    assert items("**D1. One.**\n\ntext D2\n**D3. Three**") == [1, 3]
+    assert cited("# D7. why") == {7}
