@@ -116,14 +116,37 @@ def read_noise(
     if np.ndim(noise_variance) == 0 and not hasattr(noise_variance, "keys"):
         variance = np.full(len(ids), validation.as_values(noise_variance, "noise_variance"))
     elif per_instance and validation.one_per_instance(noise_variance, len(rows), len(ids)):
-        per_row = validation.check_one_per_instance(noise_variance, len(rows))[rows]
+        per_row = _one_per_instance(noise_variance, len(rows))[rows]
         starts = np.cumsum(sizes) - sizes
         variance = validation.check_constant_in_bags(per_row, starts, ids, name="noise_variance")
     else:
         variance = validation.match_to_bags(
             noise_variance, ids, bag_ids=bag_ids, name="noise_variance"
         )
-    return validation.check_noise_variance(variance, ids)
+    return _check_variance(variance, ids)
+
+
+def _one_per_instance(variance: Any, n_instances: int) -> Array:
+    """Raise unless there is one value per instance; the order of per-bag values is unknown."""
+    values = validation.as_values(variance, "noise_variance")
+    if values.shape != (n_instances,):
+        raise BagDataError(
+            f"noise_variance must have one value per instance, like y, wanted {n_instances}, got "
+            f"shape {values.shape}. Repeat each bag's variance for its instances, or pass a "
+            "mapping from bag id to variance."
+        )
+    return values
+
+
+def _check_variance(variance: Array, ids: list[Hashable]) -> Array | None:
+    """Raise for a negative, NaN or infinite variance; return None if all are zero."""
+    bad = np.flatnonzero(~(np.isfinite(variance) & (variance >= 0)))
+    if len(bad):
+        raise BagDataError(
+            f"noise_variance must be finite and not negative, but bag {ids[bad[0]]!r} has "
+            f"{variance[bad[0]]}. Zero means an exact proportion."
+        )
+    return variance if variance.any() else None
 
 
 def read_blocks(blocks: Any, bags: Array, ids: list[Hashable]) -> Array | None:

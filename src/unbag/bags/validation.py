@@ -17,8 +17,6 @@ __all__ = [
     "as_instances",
     "as_values",
     "check_constant_in_bags",
-    "check_noise_variance",
-    "check_one_per_instance",
     "check_proportions",
     "check_proportions_differ",
     "factorize",
@@ -275,26 +273,3 @@ def _refuse(bad: Array, values: Array, ids: list[Hashable], wanted: str, way_out
             f"proportions must be {wanted}, but bag {ids[rows[0]]!r} has {values[rows[0]]} "
             f"({len(rows)} such bags). {way_out}"
         )
-
-
-def check_one_per_instance(variance: Any, n_instances: int) -> Array:
-    """Raise unless there is one value per instance; the order of per-bag values is unknown."""
-    values = as_values(variance, "noise_variance")
-    if values.shape != (n_instances,):
-        raise BagDataError(
-            f"noise_variance must have one value per instance, like y, wanted {n_instances}, got "
-            f"shape {values.shape}. Repeat each bag's variance for its instances, or pass a "
-            "mapping from bag id to variance."
-        )
-    return values
-
-
-def check_noise_variance(variance: Array, ids: list[Hashable]) -> Array | None:
-    """Raise for a negative, NaN or infinite variance; return None if all are zero."""
-    bad = np.flatnonzero(~(np.isfinite(variance) & (variance >= 0)))
-    if len(bad):
-        raise BagDataError(
-            f"noise_variance must be finite and not negative, but bag {ids[bad[0]]!r} has "
-            f"{variance[bad[0]]}. Zero means an exact proportion."
-        )
-    return variance if variance.any() else None
