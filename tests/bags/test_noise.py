@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from unbag import Bags, BagTarget
-from unbag.bags.noise import check_noise_shows
-from unbag.errors import BagDataError
+from unbag.bags import as_bags
+from unbag.bags.noise import check_noise_shows, rounding_grid
+from unbag.errors import BagDataError, BagDataWarning
 
 X = np.arange(12.0).reshape(6, 2)
 IDS = ["s", "n", "s", "e", "n", "s"]  # s: rows 0, 2, 5; n: rows 1, 4; e: row 3
@@ -116,3 +117,44 @@ def test_noise_that_whole_numbers_hide_is_not_refused():
     check_noise_shows(nothing, sizes, np.full(200, 0.4))  # counts with noise of 3 labels
     with pytest.raises(BagDataError, match="noise_variance exceeds"):
         check_noise_shows(nothing, sizes, np.full(200, 4.0))
+
+
+ROUNDED = np.round(np.random.default_rng(0).binomial(500, 0.3, 40) / 500, 2)
+
+
+def test_rounding_is_stated_by_its_name():
+    """The same variance, step**2 / 12, wherever a noise variance is taken."""
+    ids = np.repeat(np.arange(40), 500)
+    rows = np.zeros((len(ids), 1))
+    made = [
+        Bags.from_arrays(rows, bags=ids, proportions=ROUNDED, noise_variance="rounding"),
+        Bags.from_arrays(rows, bags=ids, y=ROUNDED[ids], noise_variance="rounding"),
+        as_bags(rows, BagTarget(ids, ROUNDED[ids], noise_variance="rounding")),
+    ]
+    for bags in made:
+        np.testing.assert_allclose(bags.noise_variance, 0.01**2 / 12)
+
+
+def test_a_grid_coarser_than_counts_is_warned_of():
+    with pytest.warns(BagDataWarning, match=r"multiples of 0.01.*noise_variance='rounding'"):
+        Bags.from_arrays(
+            np.zeros((20_000, 1)), bags=np.repeat(np.arange(40), 500), proportions=ROUNDED
+        )
+
+
+@pytest.mark.parametrize(
+    ("noise", "words"),
+    [("rounding", "no multiples of a decimal step"), ("loud", "'rounding', got")],
+)
+def test_what_was_not_rounded_has_no_rounding_noise(noise, words):
+    with pytest.raises(BagDataError, match=words):
+        Bags.from_arrays(X, bags=IDS, y=Y, noise_variance=noise)
+
+
+@pytest.mark.parametrize("size", [4, 10, 20, 100, 1000])
+def test_whole_counts_are_not_taken_for_rounded(size):
+    """The chance it states is an upper bound: how often 30 bags are all multiples by chance."""
+    rng, n_draws = np.random.default_rng(size), 400
+    sizes = np.full(30, size)
+    chances = [rounding_grid(rng.binomial(sizes, 0.4) / sizes, sizes)[1] for _ in range(n_draws)]
+    assert np.mean(np.array(chances) < 0.05) < 0.05
