@@ -51,7 +51,7 @@ def engine(X, y, *, n_trials):
         trial_data(t, b, Settings(bags_per_batch=BAGS_PER_BATCH))
         for t, b in zip(trials, bags, strict=True)
     ]
-    stack = Stack(trials, data, [None] * n_trials, X, MODELS["mlp100"], Settings())
+    stack = Stack(trials, data, X, MODELS["mlp100"], Settings())
     return lambda: stack.run_epoch([], 1)
 
 

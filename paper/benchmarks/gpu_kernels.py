@@ -36,7 +36,7 @@ def kernel_times(name, shape):
     settings = Settings(device="cuda", precision="bfloat16", accelerator=fast, bags_per_batch=10)
     data = trial_data(Trial(), make_bags(X, y, bag_size=100, seed=0), settings)
     with torch_switches(settings):
-        stack = Stack([Trial()], [data], [None], X, MODELS[name], settings)
+        stack = Stack([Trial()], [data], X, MODELS[name], settings)
         for epoch in range(2):
             stack.run_epoch([], epoch)
         torch.cuda.synchronize()

@@ -100,7 +100,6 @@ def engine(name, X, y, grid, precision, n_epochs=3):
             Stack(
                 [trials[i] for i in g],
                 [data[i] for i in g],
-                [None] * len(g),
                 X,
                 MODELS[name],
                 settings,

@@ -77,10 +77,17 @@ class NetFit:
         weight, risk = self._measured(each, rest, parts, bags)
         if not self.refit:
             return self._joined(nets, weight, rest[0]), risk
+        return self._joined(self._train_on_all(nets, bags, len(parts)), weight, bags), risk
+
+    def _train_on_all(
+        self, nets: Sequence[TrialResult], bags: Bags, n_parts: int
+    ) -> list[TrialResult]:
+        """Go on with nets that lacked a fifth of the bags; begin anew where each lacked others."""
+        if n_parts > 1:
+            return self._train(self.n_nets, bags)
         epochs = math.ceil(EXTRA_EPOCHS * self.settings.max_epochs)
         more = replace(self.settings, max_epochs=epochs)
-        later = self._train(self.n_nets, bags, settings=more, resume=nets)
-        return self._joined(later, weight, bags), risk
+        return self._train(self.n_nets, bags, settings=more, resume=nets)
 
     def fit_with_patience(self, bags: Bags, criterion: Criterion) -> tuple[TrialResult, Estimate]:
         """Choose the epoch by one half of the bags held out, measure on the other."""
@@ -131,7 +138,8 @@ class NetFit:
         ]
         bonus = self._gain_of_averaging(results, parts, bags)
         held_out = bags.take(np.concatenate(parts))
-        weight = blend_weight(*map(np.concatenate, (nets, ridges)), held_out, bonus=bonus)
+        both = np.concatenate(nets), np.concatenate(ridges)
+        weight = blend_weight(*both, held_out, bonus=bonus)
         pairs = zip(nets, ridges, strict=True)
         return weight, _risk([weight * f + (1 - weight) * g for f, g in pairs], parts, bags)
 

@@ -69,7 +69,7 @@ def read_net(
     nets = [build(shape, description["n_outputs"]) for _ in range(about["n_nets"])]
     net = nets[0] if len(nets) == 1 else AveragedNet(nets)
     if about["blended"]:
-        linear = nn.Linear(*shape, description["n_outputs"])
+        linear = nn.Linear(shape[0], description["n_outputs"])
         net = BlendedNet(net, linear, 1.0, multiclass=description["task"] == "multiclass")
     try:
         net.load_state_dict({name: torch.tensor(t) for name, t in _named("net.", tensors)})

@@ -19,7 +19,6 @@ class RiskRepr(BaseEstimator):
     """
 
     risk_: Estimate | None
-    risk_is_final_: bool
 
     def __str__(self) -> str:
         line = self._risk_line()
@@ -44,4 +43,8 @@ class RiskRepr(BaseEstimator):
         if risk is None:
             return ""
         line = f"estimated error {risk.percent.removesuffix('bags')}held-out bags"
-        return line if self.risk_is_final_ else f"{line}, before the nets were trained on these too"
+        return (
+            line
+            if getattr(self, "risk_is_final_", True)
+            else f"{line}, before the nets were trained on these too"
+        )

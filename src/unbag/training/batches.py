@@ -105,8 +105,8 @@ def trial_data(trial: Trial, bags: Bags, settings: Settings) -> TrialData:
             f"bags_per_batch must be at least {trial.rule.min_bags} for rule "
             f"{trial.rule.name!r}, got {per_batch}."
         )
-    seed = trial.seed if settings.batch_seed is None else settings.batch_seed
-    seed = seed if settings.shuffle else None
+    own = trial.seed if settings.batch_seed is None else settings.batch_seed
+    seed = own if settings.shuffle else None
     batches = cut_batches(bags.n_bags, bags_per_batch=per_batch, seed=seed)
     return TrialData(bags, prior, tuple(batches), per_batch, seed)
 

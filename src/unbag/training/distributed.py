@@ -102,7 +102,7 @@ class _ShardedStack(Stack):
         settings: Settings,
     ) -> None:
         self.shard = shard
-        super().__init__([trial], [data], [None], X, build, settings)
+        super().__init__([trial], [data], X, build, settings)
 
     def _model(self, build: ModelBuilder, trial: Trial, bags: Bags, X: Tensor) -> nn.Module:
         moments = _common_moments(X, self.shard, bags)

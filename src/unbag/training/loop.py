@@ -132,9 +132,16 @@ class Training:
         X = _common_instances(each, device)
         self.monitors = on_device(monitors, device)
         self.groups = _groups(trials, data, _stackable(trials, build, each[0], X))
-        start = [None] * len(trials) if resume is None else [result.model for result in resume]
+        nets = None if resume is None else [result.model for result in resume]
         self.stacks = [
-            Stack(*(_pick(v, group) for v in (trials, data, start)), X, build, self.settings)
+            Stack(
+                [trials[i] for i in group],
+                [data[i] for i in group],
+                X,
+                build,
+                self.settings,
+                start=None if nets is None else [nets[i] for i in group],
+            )
             for group in self.groups
         ]
         self._random_states = [_random_state(stack) for stack in self.stacks]
@@ -192,10 +199,6 @@ class Training:
         for group, stack in zip(self.groups, self.stacks, strict=True):
             found |= dict(zip(group, stack.results(), strict=True))
         return [found[number] for number in sorted(found)]
-
-
-def _pick(values: Sequence[Any], positions: Sequence[int]) -> list[Any]:
-    return [values[i] for i in positions]
 
 
 def _random_state(stack: Stack) -> Tensor:

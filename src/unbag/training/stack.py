@@ -33,19 +33,19 @@ class Stack:
         self,
         trials: Sequence[Trial],
         data: Sequence[TrialData],
-        start: Sequence[nn.Module | None],
         X: Tensor,
         build: ModelBuilder,
         settings: Settings,
+        *,
+        start: Sequence[nn.Module] | None = None,
     ) -> None:
         self.trials, self.data, self.settings, self.device = trials, data, settings, X.device
         self.input_shape = tuple(X.shape[1:])
-        models = [
-            self._model(build, trial, own.bags, X)
-            if net is None
-            else copy.deepcopy(net).to(X.device)
-            for trial, own, net in zip(trials, data, start, strict=True)
-        ]
+        models = (
+            [self._model(build, t, d.bags, X) for t, d in zip(trials, data, strict=True)]
+            if start is None
+            else [copy.deepcopy(net).to(X.device) for net in start]
+        )
         self.batches = self._cut(data)
         self.learner = self._learner(models)
         rates = torch.tensor([t.learning_rate for t in trials], device=X.device)
