@@ -60,7 +60,7 @@ def test_plan_refuses_a_picture_before_it_answers(name, tmp_path):
 
 
 def test_the_demo_refuses_a_picture_before_it_trains(monkeypatch, tmp_path):
-    monkeypatch.setattr("unbag.cli.digits.run_bag_size", None)
+    monkeypatch.setattr("unbag.cli.demo.run_bag_size", None)
     result = CliRunner().invoke(app, ["demo", "--plot", str(tmp_path / "demo.foo")])
     assert_refused_picture(result, tmp_path / "demo.foo")
 

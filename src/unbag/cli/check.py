@@ -47,7 +47,7 @@ def check(
     from unbag.tables.fit import check_table
     from unbag.tables.record import checks_record, data_record
 
-    lists = {"keys": key, "ignored": ignore, "categories": category, "numbers": number}
+    lists = opt.lists_of(key, ignore, category, number)
     roles = opt.roles_of(bag, proportion, count, size, noise, task=task, **lists)
     words = opt.console(as_json)
     found = scan_table(table, roles, bag_table=bags_table)

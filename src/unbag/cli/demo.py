@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from rich.table import Table
@@ -11,11 +11,31 @@ from unbag.cli import options as opt
 
 if TYPE_CHECKING:
     from unbag.charts import Chart
-    from unbag.cli.digits import Outcome
+    from unbag.evaluation import Estimate
 
 __all__ = ["demo"]
 
 BAG_SIZES = (20, 50)
+
+
+class Outcome(NamedTuple):
+    """One line of the demo's table."""
+
+    bag_size: int
+    n_held_out: int
+    name: str
+    estimate: Estimate
+    true_error: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        found = self.estimate.to_dict()
+        return {
+            "bag_size": self.bag_size,
+            "rule": self.name,
+            "estimated_error": {name: found[name] for name in ("value", "low", "high")},
+            "true_error": self.true_error,
+        }
 
 
 def demo(
@@ -37,8 +57,6 @@ def demo(
 
       unbag demo --json
     """
-    from unbag.cli.digits import run_bag_size
-
     console = opt.console(as_json)
     console.print(
         "Digits, odd or even. The learners see bags of images and the share of even ones in each "
@@ -51,6 +69,42 @@ def demo(
         chart_of(outcomes).save(plot)
         console.print(f"The picture is in {plot}.")
     opt.answer({"seed": seed, "epochs": epochs, "lines": [o.to_dict() for o in outcomes]}, as_json)
+
+
+def run_bag_size(bag_size: int, *, seed: int, epochs: int) -> list[Outcome]:
+    """Train every gradient rule in one stack, and the closed form beside them."""
+    import numpy as np
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    from unbag.bags import make_bags
+    from unbag.estimators import BagRidgeClassifier
+    from unbag.evaluation import estimate_risk
+    from unbag.rules import RULES, DebiasedSquare
+    from unbag.training import Settings, Trial, train
+    from unbag.training.scoring import scores_of
+
+    X, digit = load_digits(return_X_y=True)
+    X, y = (X / 16).astype(np.float32), (digit % 2 == 0).astype(int)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_state=seed)
+    bags = make_bags(X_train, y_train, bag_size=bag_size, seed=seed)
+    held_out = make_bags(X_test, y_test, bag_size=bag_size, seed=seed + 1)
+    rules = {name: rule() for name, rule in RULES.items() if rule.differentiable}
+    rules["debiased_square, moving"] = DebiasedSquare(debias="moving")  # as in the paper
+    settings = Settings(max_epochs=epochs, redraw=True, progress=True)
+    results = train([Trial(rule, 3e-3, seed) for rule in rules.values()], bags, settings=settings)
+    scores = {n: scores_of(found, X_test) for n, found in zip(rules, results, strict=True)}
+    scores["ridge, closed form"] = BagRidgeClassifier().fit_bags(bags).predict_proba(X_test)[:, 1]
+    return [
+        Outcome(
+            bag_size,
+            held_out.n_bags,
+            name,
+            estimate_risk(found, held_out),
+            float(np.mean((found > 0.5) != (y_test == 1))),
+        )
+        for name, found in scores.items()
+    ]
 
 
 def table_of(outcomes: list[Outcome]) -> Table:

@@ -91,7 +91,7 @@ def fit(
     from unbag.tables.model import check_free, stated_error
     from unbag.tables.record import data_record, model_of
 
-    lists = {"keys": key, "ignored": ignore, "categories": category, "numbers": number}
+    lists = opt.lists_of(key, ignore, category, number)
     roles = opt.roles_of(bag, proportion, count, size, noise, task=task, block=blocks, **lists)
     words = opt.console(as_json)
     options = options_of(

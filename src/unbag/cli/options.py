@@ -102,6 +102,12 @@ Plot = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON on standard output.")]
 
 
+def lists_of(*given: list[str] | None) -> dict[str, Any]:
+    """Keys, ignored columns, categories and numbers, as `Roles` calls them."""
+    names = ("keys", "ignored", "categories", "numbers")
+    return {name: tuple(values or ()) for name, values in zip(names, given, strict=True)}
+
+
 def roles_of(
     bag: str,
     proportion: list[str] | None,
@@ -110,18 +116,16 @@ def roles_of(
     noise: str | None,
     *,
     task: TaskName | None = None,
-    block: str | None = None,
-    **lists: list[str] | None,
+    **others: Any,
 ) -> Roles:
     """Meaning of the columns, from the options."""
     from unbag.tables import Roles
 
     if bool(proportion) == bool(count):
         raise typer.BadParameter("give either --proportion or --count.")
-    several = {name: tuple(values or ()) for name, values in lists.items()}
-    targets = tuple(proportion or ()), tuple(count or ())
-    word = None if task is None else task.value
-    return Roles(bag, *targets, size, noise, task=word, block=block, **several)
+    others["task"] = None if task is None else task.value
+    proportions, counts = tuple(proportion or ()), tuple(count or ())
+    return Roles(bag, proportions, counts, size, noise, **others)
 
 
 def console(as_json: bool) -> Console:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -223,8 +224,7 @@ class BagStackingClassifier(RiskRepr, BagEstimator):
         with progress_bar("fitting", len(tasks), show=self.verbose) as tick:
             for model in Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs):
                 fitted.append(model)
-                following = [*names, "done"][len(fitted)]
-                tick(lambda following=following: following)
+                tick(partial(str, [*names, "done"][len(fitted)]))
         return fitted
 
     def _for(self, estimator: Any, data: Bags) -> Bags:

@@ -306,14 +306,8 @@ def _read_json(path: Path) -> Any:
 
 
 def _write_json(path: Path, values: Any) -> None:
-    text = json.dumps(values, indent=1, default=_plain, allow_nan=False)
+    text = json.dumps(values, indent=1, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{type(value).__name__} is no plain value")
 
 
 def _hash(path: Path) -> str:

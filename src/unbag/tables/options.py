@@ -119,7 +119,8 @@ def candidates_of(options: FitOptions, bags: Bags) -> list[tuple[str, Any]]:
 def _learner(name: str, options: FitOptions, bags: Bags, *, natural: bool) -> Any:
     if name in TREES:
         import_extra("lightgbm", extra="gbm", purpose=f"The model {name!r}")
-    seed, effects = {"random_state": options.seed}, {"bag_effects": natural}
+    seed: dict[str, Any] = {"random_state": options.seed}
+    effects: dict[str, Any] = {"bag_effects": natural}
     if name in NETS:
         return BagClassifier(name, max_epochs=options.epochs_on(len(bags.X)), **seed)
     makers: dict[str, Any] = {

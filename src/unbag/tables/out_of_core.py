@@ -41,8 +41,8 @@ class StreamedFit:
     def __init__(self, table: BagTable, split: BagSplit, options: FitOptions) -> None:
         self.table, self.index, self.split, self.options = table, table.index, split, options
         groups = {name: getattr(split, name) for name in ("training", "choosing", "judging")}
-        place = {"rows_per_part": options.rows_per_part, "folder": options.folder}
-        self.parts = BagParts(table, groups, **place)
+        n_rows, place = options.rows_per_part, options.folder
+        self.parts = BagParts(table, groups, rows_per_part=n_rows, folder=place)
 
     def held_out(self, name: str) -> Bags:
         """Bags of a group; they were chosen to fit in memory."""

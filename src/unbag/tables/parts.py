@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -107,7 +108,7 @@ class BagParts:
         for name, positions in groups.items():
             self._add_group(name, positions, seed)
         self._place_bags()
-        self._row = np.dtype([("bag", np.int32), ("x", np.float32, (self.n_features,))])
+        self._memory = threading.local()
         self._folder = tempfile.TemporaryDirectory(dir=folder, prefix="unbag-")
         try:
             self._write()
@@ -137,17 +138,19 @@ class BagParts:
         """Number of parts of all groups."""
         return sum(map(len, self.parts.values()))
 
-    def _path(self, part: int) -> Path:
-        return Path(self._folder.name) / str(part)
+    def _paths(self, part: int) -> tuple[Path, Path]:
+        """Files of the features and of the bags of a part's rows."""
+        folder = Path(self._folder.name)
+        return folder / f"{part}.features", folder / f"{part}.bags"
 
     def _write(self) -> None:
         """Append the rows of every chunk to the files of their parts."""
         counts = np.zeros(self.n_parts, dtype=np.int64)
         chunks = self.table.source.chunks(self.table.columns)
-        for rows, ends in prefetch_map(self._by_part, chunks):
+        for *arrays, ends in prefetch_map(self._by_part, chunks):
             for part, (start, stop) in enumerate(pairwise(ends)):
-                if start < stop:
-                    with self._path(part).open("ab") as file:
+                for path, rows in zip(self._paths(part), arrays, strict=True):
+                    with path.open("ab") as file:
                         file.write(rows[start:stop].data)
             counts += np.diff(ends)
         if any(
@@ -155,15 +158,23 @@ class BagParts:
         ):
             raise TableError("The table changed while it was read: a bag has another size.")
 
-    def _by_part(self, chunk: Chunk) -> tuple[Array, Array]:
-        """Encoded rows of a chunk in the order of parts, and where those of each part end."""
-        n_rows = chunk.batch.num_rows
-        features = np.empty((n_rows, self.n_features), dtype=np.float32, order="F")
-        self.table.encoder.encode_into(features, chunk)
-        rows = np.empty(n_rows, dtype=self._row)
-        rows["x"], rows["bag"] = features, self.index.codes(chunk, self.table.roles.bag)
-        order, ends = grouped(self.part_of[rows["bag"]] + 1, self.n_parts + 1)
-        return rows.take(order), ends[1:]  # those before are of no part
+    def _by_part(self, chunk: Chunk) -> tuple[Array, Array, Array]:
+        """Features and bags of a chunk in the order of parts, and where those of each part end."""
+        columns, features = self._buffers(chunk.batch.num_rows)
+        self.table.encoder.encode_into(columns, chunk)
+        np.copyto(features, columns)
+        codes = self.index.codes(chunk, self.table.roles.bag)
+        order, ends = grouped(self.part_of[codes] + 1, self.n_parts + 1)
+        return features.take(order, axis=0), codes.take(order), ends[1:]  # before: of no part
+
+    def _buffers(self, n_rows: int) -> tuple[Array, Array]:
+        """Memory for the features of a chunk, by columns and by rows; fresh pages cost a third."""
+        size = n_rows * self.n_features
+        if getattr(self._memory, "size", -1) < size:
+            self._memory.size, self._memory.arrays = size, np.empty((2, size), dtype=np.float32)
+        columns, rows = self._memory.arrays[:, :size]
+        shape = n_rows, self.n_features
+        return columns.reshape(shape, order="F"), rows.reshape(shape)
 
     def bags(self, part: int) -> Bags:
         """Whole bags of a part, in memory."""
@@ -185,10 +196,12 @@ class BagParts:
     def _read(self, part: int, n_rows: int | None = None) -> Iterator[tuple[Array, Array]]:
         size = self._n_rows(part)
         step = n_rows or size
+        features, bags = self._paths(part)
+        width = self.n_features
         for first in range(0, size, step):
-            offset = first * self._row.itemsize
-            rows = np.fromfile(self._path(part), self._row, min(step, size - first), offset=offset)
-            yield np.ascontiguousarray(rows["x"]), np.ascontiguousarray(rows["bag"])
+            n = min(step, size - first)
+            X = np.fromfile(features, np.float32, n * width, offset=4 * first * width)
+            yield X.reshape(n, width), np.fromfile(bags, np.int32, n, offset=4 * first)
 
     def close(self) -> None:
         """Remove the files."""

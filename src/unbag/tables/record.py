@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import platform
 from collections.abc import Sequence
+from dataclasses import is_dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
@@ -13,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag.evaluation import BagReport, Estimate, Evaluation
-from unbag.evaluation.calibration import Curve
 from unbag.tables.fingerprints import marks_of
-from unbag.tables.fit import CandidateModel, TableFit, fit_table
+from unbag.tables.fit import TableFit, fit_table
 from unbag.tables.index import BagIndex
 from unbag.tables.model import TableModel
 from unbag.tables.options import FitOptions
@@ -91,7 +91,7 @@ def fit_record(
                 "bags": {n: len(getattr(fit.split, n)) for n in vars(fit.split)},
             },
             "checks": checks_record(fit.checks),
-            "candidates": [_candidate(candidate) for candidate in fit.candidates],
+            "candidates": [vars(c) | {"risk": c.risk and c.risk.to_dict()} for c in fit.candidates],
             "chosen": fit.candidates[0].name if fit.streamed else "stack",
             "evaluation": evaluation_record(fit.evaluation, table.roles.targets),
             "baseline": baseline_record(table, fit.evaluation["error"]),
@@ -137,6 +137,8 @@ def data_record(table: BagTable) -> dict[str, Any]:
     """Rows, bags, sizes, proportions, and the columns."""
     index, targets = table.index, table.roles.targets
     proportions = index.proportions.reshape(index.n_bags, -1)
+    exact = index.sizes.min() == index.sizes.max() and index.noise_variance is None
+    step = 1 / float(index.sizes[0]) if exact else None
     return plain(
         {
             "rows": index.n_rows,
@@ -146,12 +148,11 @@ def data_record(table: BagTable) -> dict[str, Any]:
             "size_histogram": histogram(index.sizes, step=1),
             "proportions": {n: _summary(proportions[:, i]) for i, n in enumerate(targets)},
             "proportion_histogram": {
-                n: histogram(proportions[:, i], step=_proportion_step(index))
-                for i, n in enumerate(targets)
+                n: histogram(proportions[:, i], step=step) for i, n in enumerate(targets)
             },
             "prior": _prior(index),
             "columns": [
-                *({"name": n, "use": _meaning(table, n)} for n in table.roles.of_bags),
+                *({"name": n, "use": use} for n, use in _meaning(table.roles).items()),
                 *({"name": n, "use": "key: kept, not learned from"} for n in table.roles.keys),
                 *({"name": n, "use": "ignored"} for n in table.roles.ignored),
                 *({"name": c.name, "use": c.use} for c in table.encoder.columns_),
@@ -162,19 +163,17 @@ def data_record(table: BagTable) -> dict[str, Any]:
     )
 
 
-def _meaning(table: BagTable, name: str) -> str:
-    roles = table.roles
-    if name == roles.bag:
-        return "which bag a row belongs to"
-    if name in roles.proportions:
-        return "proportion of the bag"
-    if name in roles.counts:
-        return "positive labels in the bag"
-    if name == roles.size:
-        return "size of the bag, checked"
-    if name == roles.block:
-        return "block of the bag: held out together"
-    return f"variance of known noise in the {'count' if roles.counts else 'proportion'}"
+def _meaning(roles: Roles) -> dict[str, str]:
+    """What each column of bags is used for."""
+    noise = f"variance of known noise in the {'count' if roles.counts else 'proportion'}"
+    return {
+        roles.bag: "which bag a row belongs to",
+        **dict.fromkeys(roles.proportions, "proportion of the bag"),
+        **dict.fromkeys(roles.counts, "positive labels in the bag"),
+        **({roles.size: "size of the bag, checked"} if roles.size else {}),
+        **({roles.noise: noise} if roles.noise in roles.of_bags else {}),
+        **({roles.block: "block of the bag: held out together"} if roles.block else {}),
+    }
 
 
 def _prior(index: BagIndex) -> list[float]:
@@ -206,57 +205,25 @@ def histogram(
     return {"counts": counts.tolist(), "edges": edges.tolist()}
 
 
-def _proportion_step(index: BagIndex) -> float | None:
-    """Distance between the proportions that bags can have, if it is the same for all."""
-    equal = index.sizes.min() == index.sizes.max() and index.noise_variance is None
-    return 1 / float(index.sizes[0]) if equal else None
-
-
 def checks_record(report: BagReport) -> dict[str, Any]:
     """Findings about the bags."""
-    return plain(
-        {
-            "verdict": report.verdict,
-            "plausible": report.plausible,
-            "bias": report.bias,
-            "n_bags": report.n_bags,
-            "findings": [vars(finding) for finding in report.findings],
-        }
-    )
+    names = ("verdict", "plausible", "bias", "n_bags", "findings")
+    return plain({name: getattr(report, name) for name in names})
 
 
 def evaluation_record(found: Evaluation, outputs: Sequence[str] = ()) -> dict[str, Any]:
     """Metrics with intervals, and the curves; those of one output are called by its name."""
-    numbered = {f"[{number}]": f"[{name}]" for number, name in enumerate(outputs)}
+    names = {f"[{number}]": f"[{name}]" for number, name in enumerate(outputs)}
 
     def renamed(metric: str) -> str:
-        start = metric.find("[")
-        return (
-            metric if start < 0 else metric[:start] + numbered.get(metric[start:], metric[start:])
-        )
+        name, mark, rest = metric.partition("[")
+        return name + names.get(mark + rest, mark + rest)
 
+    kept = ("roc", "calibration", "confusion", "task", "n_bags", "n_instances", "confidence")
     return plain(
-        {
-            "metrics": {renamed(name): values for name, values in found.to_dict().items()},
-            "roc": [_curve(curve) for curve in found.roc],
-            "calibration": [_curve(curve) for curve in found.calibration],
-            "confusion": found.confusion.tolist(),
-            "task": found.task,
-            "n_bags": found.n_bags,
-            "n_instances": found.n_instances,
-            "confidence": found.confidence,
-            "equivalent_labels": found.equivalent_labels,
-        }
+        {name: getattr(found, name) for name in (*kept, "equivalent_labels")}
+        | {"metrics": {renamed(name): values for name, values in found.to_dict().items()}}
     )
-
-
-def _candidate(candidate: CandidateModel) -> dict[str, Any]:
-    risk = None if candidate.risk is None else candidate.risk.to_dict()
-    return {"name": candidate.name, "weight": candidate.weight, "risk": risk}
-
-
-def _curve(curve: Curve) -> dict[str, list[float]]:
-    return {name: np.asarray(values).tolist() for name, values in vars(curve).items()}
 
 
 def _versions() -> dict[str, str]:
@@ -274,15 +241,15 @@ def plain(value: Any) -> Any:
 
     Examples
     --------
-    >>> plain({"a": np.float64("nan"), "b": (np.int64(1), 0.5)})
-    {'a': None, 'b': [1, 0.5]}
+    >>> plain({"a": np.float64("nan"), "b": (np.int64(1), 0.5), "c": np.ones(1)})
+    {'a': None, 'b': [1, 0.5], 'c': [1.0]}
     """
+    if isinstance(value, (np.generic, np.ndarray)):
+        value = value.tolist()
+    if is_dataclass(value):
+        value = vars(value)
     if isinstance(value, dict):
         return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,10 +1,8 @@
-"""Columns found out from some rows, where a file's own notes vouch for all the others."""
+"""Scan columns in one pass; float columns of large Parquet files by a sample of their rows."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from itertools import accumulate, chain, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +13,10 @@ from unbag.frames.columns import ColumnScan
 from unbag.tables.prefetch import ChunkVisitor, visit
 from unbag.tables.reading import TableFiles, TableSource
 
-__all__ = ["noted_ends", "sampled_groups", "scan_columns"]
+__all__ = ["sampled_groups", "scan_columns"]
 
 SAMPLE_ROWS, SAMPLE_GROUPS = 1 << 20, 10
-FAR = 100  # standard deviations; a column that goes further is looked at in full
+FAR = 100  # standard deviations; a column that goes further is scanned in full
 Ends = tuple[float, float]
 
 
@@ -30,21 +28,20 @@ def scan_columns(
     numbers: Collection[str] = (),
     beside: tuple[Sequence[str], Sequence[ChunkVisitor]] = ((), ()),
 ) -> list[ColumnScan]:
-    """Look at columns in one pass, in which others may look at theirs.
+    """Scan columns in one pass over a table.
 
-    Every row is looked at, but for columns of floating numbers in large Parquet files that note
-    their ends and no missing value. Of these, what is left to know are mean and scale, and row
-    groups spread over the files tell them well enough. NaN is not noted: if it comes in none of
-    these row groups, it is a missing value that the encoder does not expect, and becomes the mean.
+    Float columns of large Parquet files whose statistics state the extremes and no missing value
+    are scanned in a sample of row groups, which estimates mean and scale well enough. Statistics
+    do not count NaN: if the sample has none, a NaN becomes the mean.
 
     Parameters
     ----------
     source : TableSource
     names : sequence of str
     categories, numbers : collection of str
-        Columns that are declared to be one or the other.
+        Columns declared to be one or the other.
     beside : pair of columns and visitors
-        Shown every row, in the same pass.
+        Visitors that take in every chunk, with these columns, in the same pass.
 
     Examples
     --------
@@ -65,24 +62,24 @@ def scan_columns(
 
 
 def _sampled(source: TableSource, names: Sequence[str]) -> dict[str, ColumnScan]:
-    """Columns of which a sample tells enough."""
+    """Scans of the columns for which a sample is enough."""
     if not isinstance(source, TableFiles) or source.format != "Parquet":
         return {}
-    notes = [_Notes.of(path) for path in source.paths]
-    groups = sampled_groups([size for note in notes for size in note.sizes])
-    ends = noted_ends(notes, names) if groups is not None else {}
-    if groups is None or not ends:
+    files = {path: pq.read_metadata(path) for path in source.paths}
+    places = [(path, group) for path, data in files.items() for group in range(data.num_row_groups)]
+    groups = sampled_groups([files[path].row_group(group).num_rows for path, group in places])
+    if groups is None:
         return {}
+    ends = {name: found for name in names if (found := _extremes(files, name)) is not None}
     scans = [ColumnScan(name) for name in ends]
-    starts = [0, *accumulate(len(note.sizes) for note in notes)]
-    for path, (start, stop) in zip(source.paths, pairwise(starts), strict=True):
-        here = [int(group) - start for group in groups if start <= group < stop]
+    for path in files if ends else ():
+        here = [places[group][1] for group in groups if places[group][0] == path]
         visit(source.chunks_of(path, list(ends), here), scans)
     return {scan.name: scan for scan in scans if _is_enough(scan, ends[scan.name])}
 
 
 def sampled_groups(sizes: Sequence[int]) -> list[int] | None:
-    """Row groups spread evenly over all, enough of them for a sample; None if it takes most.
+    """Row groups spread evenly, enough for a sample; None if that would be most of them.
 
     Examples
     --------
@@ -96,53 +93,24 @@ def sampled_groups(sizes: Sequence[int]) -> list[int] | None:
     return ((np.arange(wanted) + 0.5) * n_groups / wanted).astype(int).tolist()
 
 
-def noted_ends(notes: Sequence[_Notes], names: Sequence[str]) -> dict[str, Ends]:
-    """Least and greatest value of the floating columns in which no value is missing, by the notes.
-
-    A column is left out if any row group does not say both.
-    """
-    found = {name: [note.ends(name) for note in notes] for name in names}
-    return {
-        name: (min(low for low, _ in ends), max(high for _, high in ends))
-        for name, per_file in found.items()
-        if (ends := [e for e in per_file if e is not None]) and len(ends) == len(per_file)
-    }
+def _extremes(files: dict[Path, pq.FileMetaData], name: str) -> Ends | None:
+    """Extremes of a float column without missing values, if all row groups state them."""
+    values: list[float] = []
+    for data in files.values():
+        schema = data.schema.to_arrow_schema()
+        if name not in schema.names or schema.field(name).type not in (pa.float32(), pa.float64()):
+            return None
+        place = data.schema.names.index(name)
+        for group in range(data.num_row_groups):
+            stated = data.row_group(group).column(place).statistics
+            if stated is None or not stated.has_min_max or stated.null_count != 0:
+                return None
+            values += [stated.min, stated.max]
+    return (min(values), max(values)) if values else None
 
 
 def _is_enough(scan: ColumnScan, ends: Ends) -> bool:
-    """Whether the sample is of a quantity that the noted ends are not far beyond."""
+    """Whether the sample varies, and the extremes are not far beyond it."""
     moments = scan.moments
     farthest = max(abs(end - moments.mean) for end in ends)
     return moments.low < moments.high and farthest <= FAR * moments.scale
-
-
-@dataclass(frozen=True)
-class _Notes:
-    """What a Parquet file notes of its row groups."""
-
-    metadata: pq.FileMetaData
-    floating: frozenset[str]
-    places: dict[str, int]
-
-    @classmethod
-    def of(cls, path: Path) -> _Notes:
-        metadata, schema = pq.read_metadata(path), pq.read_schema(path)
-        floating = {f.name for f in schema if f.type in (pa.float32(), pa.float64())}
-        places = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
-        return cls(metadata, frozenset(floating), places)
-
-    @property
-    def sizes(self) -> list[int]:
-        """Rows of each row group."""
-        return [self.metadata.row_group(i).num_rows for i in range(self.metadata.num_row_groups)]
-
-    def ends(self, name: str) -> Ends | None:
-        """Least and greatest value of a floating column without missing ones, if that is noted."""
-        if name not in self.floating:
-            return None
-        place, groups = self.places[name], range(self.metadata.num_row_groups)
-        noted = [self.metadata.row_group(group).column(place).statistics for group in groups]
-        if any(n is None or not n.has_min_max or n.null_count != 0 for n in noted):
-            return None
-        values = list(chain.from_iterable((n.min, n.max) for n in noted))
-        return (min(values), max(values)) if values else None
