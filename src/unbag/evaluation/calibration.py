@@ -153,8 +153,8 @@ def calibration_error(
     signs = np.where(gaps + others < 0, -1, 1)
     total = np.abs(gaps).sum()
     tail = (1 - confidence) / 2
-    # D20. A small gap may be none at all, or as large as its error: the lower end allows for the first,
-    # because none adds only noise to the sum, the upper end for the second.
+    # D20. A small gap may be none at all, or as large as its error: the lower end allows for the
+    # first, because none adds only noise to the sum, the upper end for the second.
     clear = np.maximum(np.abs(gaps) - 2 * deviations, 0)
     likely = np.sqrt(np.maximum(gaps**2 - deviations**2, 0))
     clear, likely = (s if s.any() else np.abs(gaps) + 1e-12 for s in (clear, likely))
@@ -188,8 +188,8 @@ def _error_at(
 def _draws(covariance: Array, by_variance: Array, freedom: float) -> Array:
     """Twice `N_DRAWS` errors of the gaps; always the same, so results repeat.
 
-    D20. The part `by_variance` comes with the error of the residual variance: where that is too low, so
-    is the covariance.
+    D20. The part `by_variance` comes with the error of the residual variance: where that is too
+    low, so is the covariance.
     """
     rng = np.random.default_rng(0)
     linear = covariance - np.outer(by_variance, by_variance)

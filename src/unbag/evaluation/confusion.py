@@ -62,8 +62,8 @@ NEEDS = {
     "negatives": ("balanced_error", "specificity", "true_negatives"),
 }
 MIN_BAGS = 8  # D19
-# D19. A class with a smaller share is rare: it needs so many instances, so many standard errors apart.
-RARE, MIN_INSTANCES, MIN_ERRORS = 0.05, 100, 6
+# D19. A class with a smaller share is rare. It needs so many instances and standard errors.
+RARE, MIN_INSTANCES, MIN_ERRORS = 0.05, 200, 6
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _parts(table: ScoreTable, residuals: Array, fit: Fit) -> Array:
 def no_interval(errors: Errors) -> dict[str, str]:
     """Metrics of which these bags allow no interval, each with the reason.
 
-    A rare class needs a hundred instances, and a share that exceeds six standard errors of a
+    A rare class needs two hundred instances, and a share that exceeds six standard errors of a
     classifier that guesses. Both depend on two well-known shares, not on the errors estimated.
     """
     if len(errors.sizes) < MIN_BAGS:

@@ -59,8 +59,8 @@ def average_precision(positives: Positives) -> Gradient:
 
     Notes
     -----
-    See D15. The products of masses at the same scores are freed of what their common error adds. NaN if
-    there are no positives.
+    See D15. The products of masses at the same scores are freed of what their common error adds.
+    NaN if there are no positives.
     """
     shares, masses = positives.table.shares, positives.masses
     prior = positives.prior if positives.prior > 1e-9 else np.nan

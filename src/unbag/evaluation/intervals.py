@@ -95,8 +95,8 @@ def square_cumulants(
 
     Notes
     -----
-    See D4. The third cumulant of the residual is left out: it enters squared, and vanishes when false
-    positives and false negatives balance.
+    See D4. The third cumulant of the residual is left out: it enters squared, and vanishes when
+    false positives and false negatives balance.
     """
     second = np.asarray(risk)[..., None] * law.variance
     fourth = np.asarray(risk)[..., None] * law.fourth - (1 + 2 * law.square_trace) * second**2
@@ -123,8 +123,8 @@ def invert_law(
 
     Notes
     -----
-    See D6. With few errors the quantile need not grow with the risk. Of several solutions the one further
-    out is taken, so that the interval is never too short for it.
+    See D6. With few errors the quantile need not grow with the risk. Of several solutions the one
+    further out is taken, so that the interval is never too short for it.
     """
     quantiles = risks + deviation * pearson_quantile(probability, skewness)
     if probability > 0.5:

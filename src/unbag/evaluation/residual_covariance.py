@@ -50,7 +50,8 @@ def residual_product(
     value = gap @ level + products / (n_bags - 1) * (1 - 1 / n_instances)
     spread = np.atleast_2d(np.cov(weights.T))
     covariance = (centred * sizes[:, None]).T @ centred / (n_bags - 1)
-    # D22. Products of an instance with itself are the caller's; those of noise and an instance are not.
+    # D22. Products of an instance with itself are the caller's; those of noise and an instance are
+    # not.
     others = 1 - n_bags / n_instances
     paired = others * np.trace(covariance @ spread)
     paired += (1 - others) * np.mean(sizes * noise) * np.trace(spread)

@@ -162,8 +162,8 @@ def _noise_kurtosis(
     weights = noisiness / (noisiness @ noisiness)
     found = weights @ excess
     error = np.sqrt(weights**2 @ (excess - noisiness * found) ** 2)
-    # D8. A mean of fourth powers is mostly too low: one standard error more, and a prior guess that the
-    # noise is Laplace's, worth a hundred bags, are on the safe side.
+    # D8. A mean of fourth powers is mostly too low: one standard error more, and a prior guess that
+    # the noise is Laplace's, worth a hundred bags, are on the safe side.
     n_bags, prior_bags = len(sizes), 100
     found = (n_bags * (found + error) + prior_bags * LAPLACE_KURTOSIS) / (n_bags + prior_bags)
     return float(np.clip(found, 0, 6))

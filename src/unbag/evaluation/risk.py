@@ -170,7 +170,8 @@ def risk_from_residuals(
         parts_of_bags = _contributions(fit, residuals, sizes, noise)
         low, high = outer_ends((low, high), fit.risk, parts_of_bags, confidence=confidence)
     if not residuals.any() and not noise.any():
-        # D6. The rule of three: no wrong one in N instances has chance 5 % if a share 3 / N is wrong.
+        # D6. The rule of three: no wrong one in N instances has chance 5 % if a share 3 / N is
+        # wrong.
         high = max(high, -np.log(1 - confidence) * law.highest / sizes.sum())
     # Bags without any residual have no spread of their own, but they do have an interval.
     error = float(np.interp(fit.risk, risks, deviation)) or high / 2

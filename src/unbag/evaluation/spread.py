@@ -29,7 +29,8 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-# D18. Fewer bags say too little of a residual's law: intervals then reach as far as the jackknife's.
+# D18. Fewer bags say too little of a residual's law: intervals then reach as far as the
+# jackknife's.
 FEW_BAGS = 16
 
 
@@ -120,7 +121,7 @@ def _combined(
 def _mixed_third(
     positives: Positives, law: _Law, residual: Array, factor: Array, instance: Array
 ) -> float:
-    """D13. Third cumulant of twice the products of two instances and once an instance's own part."""
+    """Third cumulant of two products of two instances and an instance's own part (D13)."""
     weights, sizes = positives.weights, positives.table.sizes
     mixed = (
         law.mean(residual**2 * instance) * law.mean(factor**2)
@@ -189,7 +190,8 @@ def mass_covariance(
     control = positives.control - table.average(positives.control)
     explained = max(table.average(control**2), 1e-12)
     slope = table.average(centred * control) / explained
-    # D13. The part along the control is known through the residuals' variance, the rest by regression.
+    # D13. The part along the control is known through the residuals' variance, the rest by
+    # regression.
     along = (1 - positives.mix) ** 2 + positives.mix**2 * positives.variance / (2 * explained)
     pairs = positives.variance * (1 - 1 / table.sizes) + table.sizes * table.noise
     paired = (positives.weights**2 @ pairs) * (centred - (1 - along) * slope * control)
@@ -207,7 +209,8 @@ def studentised_interval(
 
     To second order the studentised error has the quantiles
     :math:`z + \gamma (2 z^2 + 1)/6 + h (z^2 + 1)/2`, with :math:`\gamma` the skewness and :math:`h`
-    the curvature (D15). The same is had here, without the expansion's wild tails, by a shifted gamma law.
+    the curvature (D15). The same is had here, without the expansion's wild tails, by a shifted
+    gamma law.
     """
     tail = (1 - confidence) / 2
     skewness, curvature = np.clip([spread.skewness, spread.curvature], -1.5, 1.5)

@@ -73,7 +73,8 @@ def weighted_fit(
     from_noise = (weights * sizes) @ ((1 - 2 * shares) * noise + shares**2 @ noise)
     variance = float(spread - n_outputs * from_noise) / per_variance
     in_mean = variance * (shares**2 @ (1 / sizes)) + n_outputs * (shares**2 @ noise)
-    # D2. Subtracting the mean shrinks each square's variance by 1 - v_i, and its expectation as above.
+    # D2. Subtracting the mean shrinks each square's variance by 1 - v_i, and its expectation as
+    # above.
     effective = weights * np.sqrt(1 - shares) / per_variance
     return Fit(float(variance + mean @ mean - in_mean), variance, mean, effective, shares)
 
@@ -123,8 +124,8 @@ def optimal_weights(
     array([ 1. ,  2. , 47.2, 48.3])
     """
     spread, _ = square_cumulants(law, np.array(risk), sizes, noise)
-    # D3. At the highest risk a single instance is always wrong, and its square does not vary at all: a
-    # risk that came out as high by chance must not leave all the weight to bags of one.
+    # D3. At the highest risk a single instance is always wrong, and its square does not vary at
+    # all: a risk that came out as high by chance must not leave all the weight to bags of one.
     spread = np.maximum(spread, 0.1 * risk**2)
     return 1 / spread, 1 / (risk * law.variance / sizes + noise)
 
