@@ -97,7 +97,8 @@ def rare_values(rng):
     bags = simulated(rng, sizes=rng.integers(5, 40, 60), prior=0.3)
     n_rows = len(bags.X)
     marks = rng.random((n_rows, 20)) < np.geomspace(1 / n_rows, 0.1, 20)
-    X = np.concatenate([np.eye(30)[rng.integers(0, 30, n_rows)], marks], axis=1)
+    X = [np.eye(30)[rng.integers(0, 30, n_rows)], marks, bags.X[:, :1]]
+    X = np.concatenate(X, axis=1)
     return replace(bags, X=X)
 
 

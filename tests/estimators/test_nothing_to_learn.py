@@ -8,7 +8,7 @@ from unbag.errors import BagDataError
 
 X = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
 IDS = np.repeat(np.arange(6), 10)
-ESTIMATORS = ["BagRidgeClassifier", "BagClassifier", "BagBoostingClassifier"]
+ESTIMATORS = [name for name in unbag.__all__ if name.endswith("Classifier")]
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

@@ -22,6 +22,7 @@ __all__ = [
     "clipping",
     "dispersion",
     "dispersion_within",
+    "draw_random_bags",
     "one_class",
     "rounding",
     "size_drift",
@@ -136,7 +137,7 @@ def _asked_of_draws(
     whole = noisy or are_whole_counts(proportions[:, None], bags.sizes).all()
     if p_value > 0.05 or not whole or n_draws < 200 or bags.n_instances > MOST_INSTANCES:
         return p_value
-    drawn = (_noisy_draws if noisy else _exact_draws)(proportions, bags, n_draws)
+    drawn = draw_random_bags(proportions, bags, n_draws)
     found, others = statistic(proportions), statistic(drawn)
     tied = 1e-9 * np.abs(found)
     beyond = min((others <= found + tied).sum(), (others >= found - tied).sum())
@@ -144,18 +145,18 @@ def _asked_of_draws(
     return float(chance if noisy or beyond >= 10 else min(p_value, chance))
 
 
-def _exact_draws(proportions: Array, bags: Bags, n_draws: int) -> Array:
-    """Proportions of random bags that hold as many positives in all."""
-    rng, total = numpy_generator(0, "random bags"), int(np.rint(proportions * bags.sizes).sum())
-    return rng.multivariate_hypergeometric(bags.sizes, total, n_draws, "marginals") / bags.sizes
+def draw_random_bags(proportions: Array, bags: Bags, n_draws: int) -> Array:
+    """Proportions of random bags of these sizes, shape (n_draws, n_bags).
 
-
-def _noisy_draws(proportions: Array, bags: Bags, n_draws: int) -> Array:
-    """Proportions of random bags with the noise that is known: Laplace, as its tails are heavy."""
-    rng = numpy_generator(0, "noisy random bags")
+    Exact ones hold as many positives in all; known noise is Laplace noise, as its tails are heavy.
+    """
+    rng = numpy_generator(0, "random bags")
+    if bags.noise_variance is None:
+        total = int(np.rint(proportions * bags.sizes).sum())
+        return rng.multivariate_hypergeometric(bags.sizes, total, n_draws, "marginals") / bags.sizes
     prior = float(np.clip(proportions @ bags.sizes / bags.sizes.sum(), 0, 1))
     counts = rng.binomial(bags.sizes, prior, (n_draws, bags.n_bags))
-    return counts / bags.sizes + rng.laplace(0, np.sqrt(noise_of(bags) / 2), counts.shape)
+    return counts / bags.sizes + rng.laplace(0, np.sqrt(bags.noise_variance / 2), counts.shape)
 
 
 def one_class(bags: Bags) -> Answer:

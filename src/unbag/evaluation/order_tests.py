@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from unbag.bags import Bags
-from unbag.evaluation.bag_tests import Answer, noise_of, outputs_of
+from unbag.evaluation.bag_tests import (
+    MOST_INSTANCES,
+    Answer,
+    draw_random_bags,
+    noise_of,
+    outputs_of,
+)
 from unbag.randomness import numpy_generator
 
 __all__ = ["blocks_differ", "trend"]
@@ -73,30 +79,48 @@ def _explained(bags: Bags, design: Array) -> tuple[float, Array]:
     """P-value of what a design explains, and the fitted proportions of the output it shows in."""
     proportions, sizes, prior = outputs_of(bags)
     deviations = np.sqrt(prior * (1 - prior) / sizes[:, None] + noise_of(bags)[:, None])
-    residuals = (proportions - prior) / deviations
     root = 1 / deviations.mean(axis=1, keepdims=True)
     common = root / np.linalg.norm(root)
     levers = root * design
     levers = levers - common @ (common.T @ levers)
     basis, singular, _ = np.linalg.svd(levers, full_matrices=False)
     basis = basis[:, singular > 1e-9 * singular[0]]
-    residuals = residuals - residuals.mean(axis=0)
-    spread = residuals.std(axis=0)
-    residuals = residuals / np.where(spread > 1e-9, spread, np.inf)
-    parts = ((basis.T @ residuals) ** 2).sum(axis=0)
+    residuals = _standard(((proportions - prior) / deviations).T)
+    parts = ((residuals @ basis) ** 2).sum(axis=1)
     worst = int(parts.argmax())
     effects = basis @ (basis.T @ (root[:, 0] * (proportions - prior)[:, worst])) / root[:, 0]
-    return _permuted(residuals, basis, float(parts.sum())), prior[worst] + effects
+    p_value = _permuted(residuals, basis, float(parts.sum()))
+    if bags.equal_size is None and p_value <= 0.2 and bags.n_instances <= MOST_INSTANCES:
+        p_value = max(p_value, _drawn(bags, deviations, basis, float(parts.sum())))
+    return p_value, prior[worst] + effects
+
+
+def _standard(residuals: Array) -> Array:
+    """Rows of mean zero and variance one; of zeros if all are equal."""
+    centred = residuals - residuals.mean(axis=-1, keepdims=True)
+    spread = centred.std(axis=-1, keepdims=True)
+    return centred / np.where(spread > 1e-9, spread, np.inf)
+
+
+def _drawn(bags: Bags, deviations: Array, basis: Array, found: float) -> float:
+    """Chance of so large a projection in random bags: residuals of large and small ones differ."""
+    proportions, _, prior = outputs_of(bags)
+    n_draws = max(200, min(2000, MOST_NUMBERS // bags.n_bags))
+    total = np.zeros(n_draws)
+    for a, p, deviation in zip(proportions.T, prior, deviations.T, strict=True):
+        residuals = _standard((draw_random_bags(a, bags, n_draws) - p) / deviation)
+        total += ((residuals @ basis) ** 2).sum(axis=1)
+    return float((total >= found * (1 - 1e-9)).sum() + 1) / (n_draws + 1)
 
 
 def _permuted(residuals: Array, basis: Array, found: float) -> float:
     """Chance of so large a projection, by its chi-squared law or, if small, by permutations."""
-    n_bags, n_outputs = residuals.shape
+    n_outputs, n_bags = residuals.shape
     law = float(stats.chi2.sf(found, basis.shape[1] * n_outputs))
     n_draws = min(4000, MOST_NUMBERS // residuals.size)
     if law > 0.2 or n_draws < 1000:
         return law
     order = numpy_generator(0, "permutations").random((n_draws, n_bags)).argsort(axis=1)
-    drawn = sum(((column[order] @ basis) ** 2).sum(axis=1) for column in residuals.T)
+    drawn = sum(((column[order] @ basis) ** 2).sum(axis=1) for column in residuals)
     beyond = int((drawn >= found * (1 - 1e-9)).sum())
     return (beyond + 1) / (n_draws + 1)
