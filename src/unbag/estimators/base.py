@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -69,7 +70,7 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
             return self._bags_of_one(X, y, classes)
         if not reset and (y.ndim > 1) == (self.task_ != "binary"):
             task = self.task_  # a few more bags may not tell it
-        data = Bags.from_arrays(X, bags=bags, y=y, noise_variance=noise_variance, task=task)
+        data = _bags_around(X, bags=bags, y=y, noise_variance=noise_variance, task=task)
         if not more_to_come:
             check_proportions_differ(data.proportions)
         self.classes_ = np.arange(max(2, data.n_outputs))
@@ -213,8 +214,13 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
                 "sample_weight cannot be used with bags: a bag's proportion is an unweighted mean."
             )
         X = self._numbers(X, reset=False, **self._input_checks())
-        data = Bags.from_arrays(X, bags=bags, y=y, noise_variance=noise_variance, task=self.task_)
+        data = _bags_around(X, bags=bags, y=y, noise_variance=noise_variance, task=self.task_)
         return 1.0 - estimate_risk(self._scores(X), data).value
+
+
+def _bags_around(X: Array, **described: Any) -> Bags:
+    """Bags of features that are validated already, and may have gaps."""
+    return replace(Bags.from_arrays(np.zeros(len(X)), **described), X=X)
 
 
 def _ravel_with_warning(y: Array) -> Array:

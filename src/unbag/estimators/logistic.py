@@ -60,7 +60,8 @@ class BagLogisticClassifier(BagEstimator):
     Notes
     -----
     The likelihood is right for any grouping in which labels are independent given the features; the
-    Gaussian law is exact in the limit of large bags, and its gradient for bags of one. Several
+    Gaussian law is exact in the limit of large bags. The variance of effects is that of small ones:
+    an effect of deviation 1 is estimated as about 0.8. Several
     classes are fitted one by one, and their probabilities scaled to add up to one. Missing values
     are replaced by the mean of their column.
 
