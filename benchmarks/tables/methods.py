@@ -152,7 +152,7 @@ _EVERY_METHOD = (
     Method(
         "DLLP",
         "peer",
-        "`BagClassifier`'s net by the cross entropy of rates, all epochs; not the authors' settings",
+        "`BagClassifier`'s net by cross entropy of rates, all epochs; not the authors' settings",
         bag_class("BagClassifier", rule="proportion_log", validation_share=None),
         needs="BagClassifier",
     ),
