@@ -32,7 +32,6 @@ SCORES = np.full(400, 0.4)
         ({"max_epochs": None}, "max_epochs"),
         ({"bags_per_batch": 0}, "bags_per_batch"),
         ({"patience": 0}, "patience must be a whole number of at least 1 or None, got 0"),
-        ({"side_by_side": 0}, "side_by_side"),
         ({"device": "tpu"}, "device must be one that torch can use here, got 'tpu': "),
         ({"device": "cuda:99"}, "device must be one that torch can use here, got 'cuda:99': "),
         ({"device": None}, "device"),

@@ -243,3 +243,8 @@ def test_compiled_dropout_drops_the_same(tmp_path, monkeypatch):
         drop = KeyedDropout(rate)
         drop.dropout_key.fill_(2**31 - 100)
         assert torch.equal(torch.compile(drop, dynamic=True)(x), drop(x))
+
+
+def test_nets_side_by_side_are_a_whole_number():
+    with pytest.raises(ValueError, match="side_by_side must be a whole number"):
+        CompiledAccelerator(side_by_side=0)

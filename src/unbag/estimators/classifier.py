@@ -111,7 +111,8 @@ class BagClassifier(RiskRepr, BagEstimator):
     Without `patience` a fit has three steps. The nets are trained on the bags that are kept. Their
     error, and the weight of the ridge beside them, are estimated from the held-out bags. Then all
     bags are trained on for half as many epochs again. If fewer than 10 bags would be held out, each
-    net leaves out a quarter of them instead; below 10 bags nothing is estimated. So `risk_` is the
+    net leaves out a quarter of them instead, and the final nets are trained afresh on all bags;
+    below 10 bags nothing is estimated. So `risk_` is the
     error before the last step, which is on average that of the final classifier or a little more
     (``benchmarks/fit_risk.py``). With ``refit=False`` there is no last step, and `risk_` is the
     error of the classifier that is returned.
