@@ -49,7 +49,10 @@ def fit(
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer candidates and folds.")] = False,
-    jobs: Annotated[int, typer.Option(help="Fits that run side by side.")] = 1,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Fits that run side by side; by default by size of the table."),
+    ] = None,
     grouping: Annotated[
         Grouping, typer.Option(help="Whether bags are random groups of rows; auto tests it.")
     ] = Grouping.auto,

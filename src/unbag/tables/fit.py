@@ -139,7 +139,7 @@ def _fit_in_memory(
         candidates,
         grouping=options.grouping,
         quick=options.quick,
-        n_jobs=options.jobs,
+        n_jobs=options.jobs_on(training.X.size),
         verbose=options.progress,
         random_state=options.seed,
     )

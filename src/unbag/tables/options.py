@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -25,7 +26,7 @@ from unbag.rules import RULES
 __all__ = ["HELD_OUT", "NETS", "FitOptions", "candidates_of"]
 
 HELD_OUT = (0.05, 0.4)
-ROWS_SEEN = 10_000_000
+ROWS_SEEN, MANY_VALUES = 10_000_000, 1_000_000
 NETS = tuple(name for name, rule in RULES.items() if rule.differentiable)
 TREES = ("em", "boosting", "count_boosting")  # of LightGBM
 STREAMED = ("ridge", "debiased_square", "proportion_log", "easy_log")
@@ -47,8 +48,9 @@ class FitOptions:
         "ridge" and nets only, and the best on held-out bags is taken.
     quick : bool
         Fewer candidates, folds and rounds.
-    jobs : int
-        Fits that run side by side.
+    jobs : int, optional
+        Fits that run side by side. None means one per processor for tables of more than a million
+        values, whose fits outlast the start of processes, and otherwise one.
     grouping : {"auto", "random", "natural"}
         Whether bags are random groups of rows; "auto" tests it. See `BagStackingClassifier`.
     epochs : int, optional
@@ -69,7 +71,7 @@ class FitOptions:
 
     models: tuple[str, ...] = ()
     quick: bool = False
-    jobs: int = 1
+    jobs: int | None = None
     grouping: Literal["auto", "random", "natural"] = "auto"
     epochs: int | None = None
     held_out: float = 0.2
@@ -85,11 +87,21 @@ class FitOptions:
             check_choice("models", name, MODELS)
         check_choice("grouping", self.grouping, ("auto", "random", "natural"))
         check_whole("epochs", self.epochs, optional=True)
-        check_whole("jobs", self.jobs)
+        check_whole("jobs", self.jobs, optional=True)
         check_whole("rows_per_part", self.rows_per_part)
         low, high = HELD_OUT
         if not low <= self.held_out <= high:
             raise ValueError(f"held_out must lie between {low} and {high}, got {self.held_out!r}.")
+
+    def jobs_on(self, n_values: int) -> int:
+        """Fits side by side on a table of this many values.
+
+        Examples
+        --------
+        >>> FitOptions().jobs_on(1000), FitOptions(jobs=3).jobs_on(1000)
+        (1, 3)
+        """
+        return self.jobs or (os.cpu_count() or 1 if n_values > MANY_VALUES else 1)
 
     def epochs_on(self, n_rows: int) -> int:
         """Most epochs on a table of this many rows.

@@ -110,10 +110,10 @@ def baseline_record(table: BagTable, error: Estimate) -> dict[str, Any]:
         name = common[0] if len(set(common)) == 1 else "the most frequent answer"
         value = np.minimum(prior, 1 - prior).mean()
     words = ""
-    if not error.value < value:
+    if error.low >= value:
         words = f"The model is not better than always predicting {name!r}."
     elif not error.high < value:
-        words = f"The bags do not show that the model is better than always predicting {name!r}."
+        words = f"These bags do not show that the model is better than always {name!r}."
     return {"prediction": name, "error": float(value), "verdict": words}
 
 
