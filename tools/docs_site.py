@@ -18,7 +18,7 @@ RULES_TABLE = "<!-- table of rules -->"
 LINK = re.compile(r"(\]\()([^)\s#]+)")
 FOLDERS = ("paper/docs", "paper/results", "benchmarks")
 KINDS = (".md", ".png", ".csv", ".txt", ".json")
-INLINE = re.compile(r":math:`([^`]+)`")
+INLINE = re.compile(r":math:`([^`]+)`|\\\((.+?)\\\)", re.DOTALL)
 DISPLAY = re.compile(r"^( *)\.\. math::(.*(?:\n(?:\1 +\S.*| *(?=\n\1 +\S)))*)", re.MULTILINE)
 
 
@@ -95,7 +95,7 @@ def _row(rule: Rule) -> str:
 
 
 class Formulas(Extension):
-    """`:math:` and `.. math::` of numpydoc, in Markdown."""
+    """`:math:` and `.. math::` of numpydoc, and `\\(...\\)` of pages, as MathML."""
 
     def extendMarkdown(self, md):  # noqa: N802
         # After fenced code (25) is stashed and before HTML is parsed (20).
@@ -105,7 +105,7 @@ class Formulas(Extension):
 class _Formulas(Preprocessor):
     def run(self, lines):
         text = DISPLAY.sub(lambda found: found[1] + self._kept(found[2], "block"), "\n".join(lines))
-        text = INLINE.sub(lambda found: self._kept(found[1], "inline"), text)
+        text = INLINE.sub(lambda found: self._kept(found[1] or found[2], "inline"), text)
         return text.split("\n")
 
     def _kept(self, formula, display):

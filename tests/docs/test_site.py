@@ -136,7 +136,7 @@ def test_links_between_files_become_links_between_pages(page, link, wanted):
 
 def test_formulas_of_docstrings_become_mathml():
     markdown = pytest.importorskip("markdown")
-    text = "Let :math:`r_i` be\n\n.. math:: a \\le b\n          + c .\n\nend `:math:` in code"
+    text = "Let :math:`r_i` be\n\n.. math:: a \\le b\n          + c .\n\n\\(k_i\\) end `:math:`"
     html = markdown.markdown(text, extensions=[docs_site.Formulas()])
-    assert html.count("<math") == 2
+    assert html.count("<math") == 3
     assert "end" in html.rpartition("</math>")[2]
