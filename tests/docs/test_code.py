@@ -1,6 +1,8 @@
 """Every code block of every page runs as printed, or its first line says why it does not."""
 
+import re
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 from tests.support.blocks import NOT_RUN, Block, check_output, read_blocks, run_page, run_shell
@@ -17,6 +19,16 @@ def blocks_of(path):
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_the_code_of_a_page_runs(path, folder):
     run_page(blocks_of(path))
+
+
+@pytest.mark.parametrize("path", [README, *PAGES], ids=lambda path: path.stem)
+def test_names_and_make_targets_of_a_page_exist(path):
+    text = path.read_text(encoding="utf-8")
+    for name in set(re.findall(r"`(unbag(?:\.[A-Za-z]\w*)+)", text)):
+        resolve_name(name)
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([\w-]+):", makefile, flags=re.MULTILINE))
+    assert set(re.findall(r"(?:^|`)make ([\w-]+)", text, flags=re.MULTILINE)) <= targets
 
 
 def test_few_blocks_are_not_run_and_each_says_why():

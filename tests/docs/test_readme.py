@@ -39,11 +39,6 @@ def test_both_commands_are_near_the_top():
     assert "make test" in top
 
 
-def test_make_targets_exist():
-    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
-    assert set(re.findall(r"\bmake ([\w-]+)", README)) <= targets
-
-
 def test_linked_files_exist():
     links = re.findall(r"\]\(([^)#:]+)", README)
     assert links
