@@ -61,8 +61,11 @@ def default_candidates(
 
 def check_candidates(given: Sequence[tuple[str, Any]]) -> Candidates:
     """Names and estimators, or an error that says what is wrong with them."""
-    pairs = [tuple(pair) for pair in given] if not isinstance(given, dict) else list(given.items())
-    if not pairs or any(len(pair) != 2 or not isinstance(pair[0], str) for pair in pairs):
+    pairs = list(given.items()) if isinstance(given, dict) else list(given)
+    if not pairs or not all(
+        isinstance(pair, (tuple, list)) and len(pair) == 2 and isinstance(pair[0], str)
+        for pair in pairs
+    ):
         raise ValueError(
             f"candidates must be pairs of a name and an estimator, got {given!r}. "
             "Write [('ridge', BagRidgeClassifier()), ...]."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -165,9 +164,7 @@ def _likeliest_effect(weights: Array, data: CrossFit) -> float:
     return float(min(EFFECTS, key=lambda effect: _minus_log(weights, data, effect)[0]))
 
 
-def bagged_weights(
-    data: CrossFit, *, by: str, seed: int, n_draws: int = 40, parts: Sequence[Array] = ()
-) -> Array:
+def bagged_weights(data: CrossFit, *, by: str, seed: int, n_draws: int = 40) -> Array:
     """Average of the weights that are best for draws of the bags, with replacement.
 
     One choice of weights follows the noise of few bags. The average shares the weight among models

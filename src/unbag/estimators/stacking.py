@@ -19,9 +19,8 @@ from unbag.arguments import check_choice
 from unbag.bags import Bags, Task
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.candidates import Candidates, check_candidates, default_candidates
-from unbag.estimators.count_regression import BagCounts, fold_slope, shift_to_rate
 from unbag.estimators.em import blocks_of_bags
-from unbag.estimators.em_rounds import Calibration, block_folds
+from unbag.estimators.em_rounds import block_folds
 from unbag.estimators.logistic import filled, scaled_columns
 from unbag.estimators.risk_repr import RiskRepr
 from unbag.estimators.saving import read_folder, write_folder
@@ -241,7 +240,7 @@ class BagStackingClassifier(RiskRepr, BagEstimator):
         return scores[:, 1:] if self.task_ == "binary" else scores
 
     def _weigh(self, names: list[str], scores: Array, data: Bags, folds: Array, seed: int) -> None:
-        """Set the weights, the risks and the calibration."""
+        """Set the weights and the risks."""
         cross = CrossFit.of(scores, data, folds)
         by = "likelihood" if self.grouping_ == "natural" else "risk"
         weights = np.full(len(names), 1 / len(names))
@@ -249,8 +248,6 @@ class BagStackingClassifier(RiskRepr, BagEstimator):
             weights = bagged_weights(cross, by=by, seed=seed)
         weights = np.where(weights < NEGLIGIBLE, 0, weights)
         self.weights_ = dict(zip(names, (weights / weights.sum()).tolist(), strict=True))
-        mixed = np.tensordot(weights / weights.sum(), scores, axes=1)
-        self.calibration_ = _calibration(mixed, data, folds, natural=by == "likelihood")
         self.candidate_risks_: dict[str, Estimate] = {}
         self.risk_: Estimate | None = None
         parts = [np.flatnonzero(folds == fold) for fold in range(folds.max() + 1)]
@@ -265,7 +262,7 @@ class BagStackingClassifier(RiskRepr, BagEstimator):
     def _outputs(self, X: Array) -> Array:
         pairs = [(self.weights_[name], model) for name, model in self.candidates_.items()]
         mixed = sum(weight * self._candidate_scores(model, X) for weight, model in pairs)
-        return self.calibration_(np.asarray(mixed), self.task_)
+        return np.clip(mixed, 0, 1)
 
     def _scores(self, X: Array) -> Array:
         scores = self._outputs(X)
@@ -286,7 +283,6 @@ class BagStackingClassifier(RiskRepr, BagEstimator):
             "weights": self.weights_,
             "candidate_kinds": [[n, type(m).__name__] for n, m in self.candidates_.items()],
             "risk": None if self.risk_ is None else vars(self.risk_),
-            "calibration": [self.calibration_.slopes, self.calibration_.shifts],
         }
         return write_folder(folder, description, {"centre": self.centre_, "scale": self.scale_})
 
@@ -299,7 +295,6 @@ class BagStackingClassifier(RiskRepr, BagEstimator):
         model = cls._described(description)
         model.grouping_, model.weights_ = description["grouping"], description["weights"]
         model.centre_, model.scale_ = tensors["centre"], tensors["scale"]
-        model.calibration_ = Calibration(*(tuple(part) for part in description["calibration"]))
         risk = description["risk"]
         model.risk_, model.candidate_risks_ = None if risk is None else Estimate(**risk), {}
         model.candidates_ = {
@@ -329,17 +324,6 @@ def find_grouping(data: Bags) -> Literal["random", "natural"]:
     found = bag_tests.dispersion(data), feature_tests.homogeneity(filled_data)
     natural = any(answer.p_value < LEVEL for answer in found)
     return "natural" if natural else "random"
-
-
-def _calibration(scores: Array, data: Bags, folds: Array, *, natural: bool) -> Calibration:
-    """Slope under which held-out counts are likeliest, drawn to one; means stay what they are."""
-    slopes, shifts = [], []
-    for column, counts in zip(scores.T, BagCounts.of(data), strict=True):
-        slope, _ = fold_slope(column, counts, folds, spread=0.2, effects=natural)
-        slopes.append(float(np.clip(slope, 1.0, 2.0)))
-        logits = logit(np.clip(column, 1e-6, 1 - 1e-6))
-        shifts.append(shift_to_rate(slopes[-1] * logits, float(column.mean())))
-    return Calibration(tuple(slopes), tuple(shifts))
 
 
 def _honest_scores(cross: CrossFit, scores: Array, folds: Array, data: Bags, seed: int) -> Array:

@@ -1,0 +1,213 @@
+"""The stack: its weights are the best for held-out bags, and its error estimate is honest."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from unbag import (
+    BagEMClassifier,
+    BagLogisticClassifier,
+    BagRidgeClassifier,
+    Bags,
+    BagStackingClassifier,
+    make_bags,
+)
+from unbag.estimators.stack_weights import (
+    CrossFit,
+    bagged_weights,
+    likelihood_weights,
+    risk_matrix,
+    risk_weights,
+)
+from unbag.estimators.stacking import find_grouping
+
+FAST = [
+    ("prior", BagRidgeClassifier(penalties=[1e12])),
+    ("ridge", BagRidgeClassifier()),
+    ("logistic", BagLogisticClassifier(random_state=0)),
+]
+
+
+@parametrize_with_checks([BagStackingClassifier(FAST[1:], cv=2, random_state=0)])
+def test_scikit_learn_accepts_it(estimator, check):
+    check(estimator)
+
+
+def bagged(rng, n_bags=80, bag_size=10):
+    X = rng.normal(size=(n_bags * bag_size, 3))
+    labels = rng.uniform(size=len(X)) < expit(3 * X[:, 0])
+    bags = np.repeat(np.arange(n_bags), bag_size)
+    return X, labels.reshape(n_bags, bag_size).mean(axis=1)[bags], bags, labels
+
+
+def cross_fit(rng, n_bags=200, bag_size=10, spreads=(0.5, 1.0, 3.0)):
+    """Scores that are the truth with more or less noise on the logit, and the labels."""
+    logits = 2 * rng.normal(size=n_bags * bag_size)
+    labels = (rng.uniform(size=len(logits)) < expit(logits)).astype(float)
+    noisy = [expit(logits + spread * rng.normal(size=len(logits))) for spread in spreads]
+    scores = np.stack(noisy)[:, :, None]
+    offsets = np.arange(n_bags + 1) * bag_size
+    bags = Bags.from_arrays(logits, offsets=offsets, counts=labels.reshape(n_bags, -1).sum(axis=1))
+    return scores, CrossFit.of(scores, bags, np.arange(n_bags) % 5), labels
+
+
+def test_the_quadratic_form_is_unbiased_for_the_risk_of_any_mixture(rng):
+    """Mean over draws of w'Qw minus the square loss of the mixture on the labels."""
+    weights = np.array([0.5, 0.3, 0.2])
+    errors = []
+    for _ in range(300):
+        scores, data, labels = cross_fit(rng, n_bags=40)
+        truth = ((weights @ scores[:, :, 0] - labels) ** 2).mean()
+        errors.append(weights @ risk_matrix(data) @ weights - truth)
+    assert abs(np.mean(errors)) < 4 * np.std(errors) / np.sqrt(300)
+    assert np.std(errors) < 0.1
+
+
+def test_the_check_of_bias_rejects_proportion_matching(rng):
+    """The mean square of residuals, without debiasing, is no estimate of the risk."""
+    errors = []
+    for _ in range(50):
+        scores, data, labels = cross_fit(rng, n_bags=40)
+        residuals = (data.sums[:, 0, 0] - data.counts[:, 0]) / data.sizes
+        errors.append((residuals**2).mean() - ((scores[0, :, 0] - labels) ** 2).mean())
+    assert abs(np.mean(errors)) > 4 * np.std(errors) / np.sqrt(50)
+
+
+def test_weights_are_the_minimum_over_a_grid_of_the_simplex(rng):
+    _, data, _ = cross_fit(rng)
+    matrix = risk_matrix(data)
+    found = risk_weights(matrix)
+    assert found.min() >= 0 and found.sum() == pytest.approx(1)
+    grid = [
+        np.array([a, b, 20 - a - b]) / 20 for a, b in product(range(21), repeat=2) if a + b < 21
+    ]
+    assert found @ matrix @ found <= min(w @ matrix @ w for w in grid) + 1e-9
+
+
+def test_likelihood_weights_are_the_minimum_over_a_grid(rng):
+    from unbag.estimators.stack_weights import _likeliest_effect, _minus_log
+
+    _, data, _ = cross_fit(rng)
+    found = likelihood_weights(data)
+    effect = _likeliest_effect(found, data)
+    grid = [
+        np.array([a, b, 20 - a - b]) / 20 for a, b in product(range(21), repeat=2) if a + b < 21
+    ]
+    best = min(_minus_log(w, data, effect)[0] for w in grid)
+    assert _minus_log(found, data, effect)[0] <= best + 1e-4
+
+
+@pytest.mark.parametrize("n_bags", [20, 400])
+def test_oracle_inequality(n_bags, rng):
+    """The mixture exceeds the best one by no more than twice the largest error of an entry of Q.
+
+    The expectation of Q is measured on the labels of many instances, which took no part.
+    """
+    scores, _, labels = cross_fit(rng, n_bags=20_000)
+    gaps = scores[:, :, 0] - labels
+    truth = gaps @ gaps.T / len(labels)
+    best = risk_weights(truth)
+    for _ in range(20):
+        _, data, _ = cross_fit(rng, n_bags=n_bags)
+        matrix = risk_matrix(data)
+        bound = 2 * np.abs(matrix - truth).max()
+        for weights in (risk_weights(matrix), bagged_weights(data, by="risk", seed=0, n_draws=10)):
+            excess = weights @ truth @ weights - best @ truth @ best
+            assert -1e-9 < excess <= bound
+
+
+@pytest.mark.parametrize("by", ["risk", "likelihood"])
+def test_clearly_worse_candidates_get_nothing(by, rng):
+    _, data, _ = cross_fit(rng, n_bags=1000, spreads=(0.3, 6.0))
+    assert bagged_weights(data, by=by, seed=0, n_draws=10)[0] > 0.9
+
+
+def test_the_mixture_is_that_of_its_candidates(rng):
+    X, y, bags, labels = bagged(rng)
+    clf = BagStackingClassifier(FAST, grouping="random", random_state=0).fit(X, y, bags=bags)
+    assert sum(clf.weights_.values()) == pytest.approx(1)
+    assert set(clf.candidates_) == {name for name, weight in clf.weights_.items() if weight}
+    centred = (X - clf.centre_) / clf.scale_
+    parts = {n: m._scores(X if n == "logistic" else centred) for n, m in clf.candidates_.items()}
+    wanted = sum(clf.weights_[name] * part for name, part in parts.items())
+    np.testing.assert_allclose(clf.predict_proba(X)[:, 1], wanted, atol=1e-9)
+    assert clf.score(X, labels) > 0.8
+    assert clf.candidate_risks_["logistic"].value < clf.candidate_risks_["prior"].value
+
+
+def test_the_stated_error_is_honest(rng):
+    """Over draws, the estimate is that of the error on fresh labels, up to its standard error."""
+    errors = []
+    fresh = rng.normal(size=(4000, 3))
+    truth = rng.uniform(size=4000) < expit(3 * fresh[:, 0])
+    for _ in range(12):
+        X, y, bags, _ = bagged(rng)
+        clf = BagStackingClassifier(FAST[:2], grouping="random", random_state=0)
+        clf.fit(X, y, bags=bags)
+        errors.append(clf.risk_.value - (clf.predict(fresh) != truth).mean())
+    # Fits to four fifths of the bags are a little worse than the one that is judged.
+    assert abs(np.mean(errors)) < 4 * np.std(errors) / np.sqrt(12) + 0.01
+    assert "estimated error" in str(clf)
+
+
+def test_natural_groups_are_told_from_random_ones(rng):
+    X, _, _, labels = bagged(rng, n_bags=100)
+    assert find_grouping(make_bags(X, labels.astype(int), bag_size=10, seed=0)) == "random"
+    groups = np.argsort(np.argsort(X[:, 0])) // 10
+    means = np.bincount(groups, labels) / 10
+    clf = BagStackingClassifier(FAST, random_state=0).fit(X, means[groups], bags=groups)
+    assert clf.grouping_ == "natural" and clf.risk_ is None and not clf.candidate_risks_
+    assert clf.score(X, labels) > 0.75
+
+
+def test_folds_follow_blocks_and_gaps_are_allowed(rng):
+    X, y, bags, labels = bagged(rng)
+    X[rng.uniform(size=X.shape) < 0.05] = np.nan
+    em = BagEMClassifier(LogisticRegression(), n_rounds=1, random_state=0)
+    clf = BagStackingClassifier([*FAST, ("em", em)], random_state=0)
+    clf.fit(X, y, bags=bags, blocks=bags // 8)
+    assert clf.score(X, labels) > 0.78
+
+
+def test_the_default_learns_classes(rng):
+    pytest.importorskip("lightgbm", reason="the extra unbag[gbm] is not installed")
+    X = rng.normal(size=(600, 3))
+    labels = X.argmax(axis=1)
+    bags = np.repeat(np.arange(60), 10)
+    y = np.eye(3)[labels].reshape(60, 10, 3).mean(axis=1)[bags]
+    clf = BagStackingClassifier(quick=True, random_state=0).fit(X, y, bags=bags)
+    assert clf.score(X, labels) > 0.75
+    np.testing.assert_allclose(clf.predict_proba(X).sum(axis=1), 1)
+
+
+def test_save_and_load(rng, tmp_path):
+    X, y, bags, _ = bagged(rng)
+    clf = BagStackingClassifier(FAST, grouping="random", random_state=0).fit(X, y, bags=bags)
+    again = BagStackingClassifier.load(clf.save(tmp_path / "m"))
+    np.testing.assert_allclose(again.predict_proba(X), clf.predict_proba(X))
+    assert again.weights_ == clf.weights_ and again.risk_ == clf.risk_
+
+
+def test_very_few_bags_share_the_weight(rng):
+    X, y, bags, _ = bagged(rng, n_bags=3, bag_size=100)
+    clf = BagStackingClassifier(FAST, grouping="random", random_state=0).fit(X, y, bags=bags)
+    assert len(set(clf.weights_.values())) == 1 and clf.risk_ is None
+
+
+@pytest.mark.parametrize(
+    ("candidates", "words"),
+    [
+        ([], "pairs of a name"),
+        ([BagRidgeClassifier()], "pairs of a name"),
+        ([FAST[0], FAST[0]], "names of their own"),
+        ([("nothing", object())], "predict_proba"),
+    ],
+)
+def test_bad_candidates_are_named(candidates, words, rng):
+    X, y, bags, _ = bagged(rng, n_bags=10)
+    with pytest.raises((ValueError, TypeError), match=words):
+        BagStackingClassifier(candidates).fit(X, y, bags=bags)
