@@ -18,7 +18,7 @@ from unbag.evaluation.intervals import ResidualMoments
 from unbag.evaluation.weighting import fit_variance
 from unbag.randomness import numpy_generator
 
-PAGE = Path(__file__).parents[1] / "results" / "coverage" / "weighting.md"
+PAGE = Path(__file__).parent / "results" / "coverage" / "weighting.md"
 LAPLACE_KURTOSIS = 3.0
 
 

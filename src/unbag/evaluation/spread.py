@@ -161,7 +161,8 @@ def jackknife_spread(contributions: Array) -> Spread:
     centred = contributions - contributions.mean()
     variance = max(float(centred @ centred), 1e-30)
     skewness = float((centred**3).sum()) / variance**1.5
-    return Spread(float(np.sqrt(variance * n_bags / (n_bags - 1))), skewness, n_bags - 1)
+    freedom = n_bags - 1 if n_bags >= 6 else (n_bags - 1) / 2
+    return Spread(float(np.sqrt(variance * n_bags / (n_bags - 1))), skewness, freedom)
 
 
 def outer_ends(
