@@ -186,7 +186,8 @@ def _row(name, kind, check, draws, asked, found):
 
 def page(rows, options):
     lines = ["# How often `check_bags` raises an alarm", ""]
-    lines += [f"`python benchmarks/bag_checks.py`, seed {options.seed}. Share of draws in %.", ""]
+    command = f"benchmarks/bag_checks.py --random {options.random} --grouped {options.grouped}"
+    lines += [f"`python {command}`, seed {options.seed}. Share of draws in %.", ""]
     for kind, title in {
         "random": "Random bags: each check at 5 % before correction, and the whole report",
         "grouped": "Bags sorted by a feature",
