@@ -40,10 +40,8 @@ class BagClassifier(RiskRepr, BagEstimator):
         Learning rule: a key of `unbag.rules.RULES`, or an object such as
         ``DebiasedSquare(debias="moving")``.
     model : str or function
-        Architecture: "mlp" (for tables; standardises its inputs), "linear", "mlp100", "mlp1000",
-        "cnn_small", "cnn_large", "cnn_padded" (the large one with padding), "cnn_small_plain",
-        "cnn_large_plain" (without dropout), or a function
-        ``(input_shape, n_outputs) -> torch.nn.Module``.
+        Architecture: a key of `unbag.models.MODELS`, such as "mlp" (for tables; standardises its
+        inputs), "linear" or "cnn_small", or a function ``(input_shape, n_outputs) -> Module``.
     n_nets : int, optional
         Nets that are trained at once and averaged. None takes 8 for a table (3 from 200 bags on)
         and an architecture of the library, otherwise 1.
@@ -112,14 +110,12 @@ class BagClassifier(RiskRepr, BagEstimator):
     error, and the weight of the ridge beside them, are estimated from the held-out bags. Then all
     bags are trained on for half as many epochs again. If fewer than 10 bags would be held out, each
     net leaves out a quarter of them instead, and the final nets are trained afresh on all bags;
-    below 10 bags nothing is estimated. So `risk_` is the
-    error before the last step, which is on average that of the final classifier or a little more
-    (``benchmarks/fit_risk.py``). With ``refit=False`` there is no last step, and `risk_` is the
-    error of the classifier that is returned.
+    below 10 bags nothing is estimated. So `risk_` is the error before the last step, on average
+    that of the final classifier or a little more (``benchmarks/fit_risk.py``). With ``refit=False``
+    there is no last step, and `risk_` is the error of the classifier that is returned.
 
-    Nets that learn from few bags depend much on their initial weights, and may do worse than a
-    linear model. So several are averaged and mixed with the closed-form ridge, see `blend_weight`:
-    ``benchmarks/digits.py``.
+    Nets from few bags depend much on their initial weights, and may do worse than a linear model.
+    So several are averaged and mixed with the closed-form ridge, see `blend_weight`.
 
     References
     ----------
