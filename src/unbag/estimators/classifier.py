@@ -84,7 +84,6 @@ class BagClassifier(RiskRepr, BagEstimator):
         The trained net and its history.
     risk_ : Estimate or None
         Error of single predictions, with an interval, from held-out bags; None without any.
-        ``print(clf)`` and notebooks show it in a line.
     risk_is_final_ : bool
         Whether `risk_` is the error of the returned classifier. Otherwise it is the error of the
         nets before the held-out bags joined.
