@@ -7,26 +7,29 @@ more precise than a regression of labels on predictions, and they give the whole
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
-from math import comb
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unbag.evaluation.confusion_law import (
+    Errors,
+    Metric,
+    gradient_of,
+    inside,
+    joint_cumulants,
+    law_of_metric,
+)
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.intervals import ResidualMoments, invert_law
 from unbag.evaluation.positives import ScoreTable
 from unbag.evaluation.residual_moments import fitted_moments
 from unbag.evaluation.spread import FEW_BAGS, outer_ends
-from unbag.evaluation.weighting import Fit, fit_variance, group_bags
+from unbag.evaluation.weighting import Fit, fit_variance
 
 __all__ = ["DECISION_METRICS", "Errors", "decision_intervals", "estimate_errors"]
 
 Array = NDArray[Any]
-Metric = Callable[[Any, Any, Any], Any]
 
 
 def _prior(fp: Any, fn: Any, chosen: Any) -> Any:
@@ -64,45 +67,6 @@ NEEDS = {
 MIN_BAGS = 8  # D19
 # D19. A class with a smaller share is rare. It needs so many instances and standard errors.
 RARE, MIN_INSTANCES, MIN_ERRORS = 0.05, 200, 6
-
-
-@dataclass(frozen=True)
-class Errors:
-    """Estimated errors of hard predictions and the bags they come from.
-
-    Attributes
-    ----------
-    false_positives, false_negatives, chosen : float
-        Shares of all instances; `chosen` are those predicted positive.
-    fit : Fit
-        Risk and mean residual, with the bags' weights.
-    sizes, noise : array of shape (n_bags,)
-    parts : array of shape (3, n_bags)
-        What each bag contributes to the variance of the residual, its mean and `chosen`.
-    noise_kurtosis : float
-        Of the intervals.
-    """
-
-    false_positives: float
-    false_negatives: float
-    chosen: float
-    fit: Fit
-    sizes: Array
-    noise: Array
-    parts: Array
-    noise_kurtosis: float
-
-    @cached_property
-    def kinds(self) -> tuple[Array, Array, Array]:
-        """Distinct sizes and noises, and sums over such bags of products of weights and shares.
-
-        Column (a, b) of the last is the sum of ``weights**a * shares**b``, a + b from 2 to 3.
-        """
-        sizes, noise, where = group_bags(self.sizes, self.noise)
-        powers = [(2, 0), (1, 1), (0, 2), (3, 0), (2, 1), (1, 2), (0, 3)]
-        w, v = self.fit.weights, self.fit.shares
-        sums = [np.bincount(where, w**a * v**b) for a, b in powers]
-        return sizes, noise, np.stack(sums)
 
 
 def estimate_errors(table: ScoreTable, *, noise_kurtosis: float | None = None) -> Errors:
@@ -152,7 +116,9 @@ def no_interval(errors: Errors) -> dict[str, str]:
     chosen = errors.chosen
     guess = np.array([[chosen * (1 - prior)], [prior * (1 - chosen)], [chosen]])
     guess = np.clip(guess, 0.5 / errors.sizes.sum(), 1 - 1e-9)
-    error = _law(DECISION_METRICS["true_positives"], guess, _cumulants(errors, guess))[0][0]
+    error = law_of_metric(
+        DECISION_METRICS["true_positives"], guess, joint_cumulants(errors, guess)
+    )[0][0]
     reasons: dict[str, str] = {}
     for kind, most in (("positives", min(chosen, prior)), ("negatives", 1 - max(chosen, prior))):
         if most < min(max(MIN_ERRORS * error, MIN_INSTANCES / errors.sizes.sum()), RARE):
@@ -184,41 +150,54 @@ def decision_intervals(
     # D16. Less than one error seen does not mean that there is no spread.
     floor = np.maximum(estimate, 0.5 / errors.sizes.sum())
     floor[2] = np.clip(floor[2], floor[0] + 1e-9, 1 - 1e-9)
-    shared = _cumulants(errors, floor[:, None])
-    starts = {name: _law(metric, floor[:, None], shared) for name, metric in metrics.items()}
+    shared = joint_cumulants(errors, floor[:, None])
+    starts = {
+        name: law_of_metric(metric, floor[:, None], shared) for name, metric in metrics.items()
+    }
     # D16. From -20 to 20 deviations, densest in the middle.
     steps = np.sinh(np.linspace(-3.7, 3.7, 61))
     paths = np.concatenate(
         [estimate[:, None] + way * (sd * steps) for sd, _, way in starts.values()], axis=1
     )
-    paths = _inside(paths)
-    second, third = _cumulants(errors, paths)
+    paths = inside(paths)
+    second, third = joint_cumulants(errors, paths)
     found, reasons = {}, no_interval(errors)
     for number, (name, metric) in enumerate(metrics.items()):
         part = slice(number * len(steps), (number + 1) * len(steps))
-        value = float(metric(*estimate))
-        if not np.isfinite(value):
-            found[name] = Estimate(np.nan, np.nan, np.nan, np.nan)
-            continue
         law = paths[:, part], (second[:, :, part], third[:, part])
-        below = DENOMINATORS.get(name, lambda fp, fn, h: 1 + 0 * h)
-        ratio = below(*paths[:, part]) / below(*estimate)
-        low, high = _inverted(metric, value, *law, ratio, confidence=confidence)
-        if len(errors.sizes) < FEW_BAGS:
-            parts = _gradient(metric, floor[:, None])[:, 0] @ errors.parts
-            low, high = outer_ends((low, high), value, parts, confidence=confidence)
-        if name in reasons:
-            low = high = np.nan
+        ends = _ends(name, metric, errors, estimate, floor, law, confidence)
+        value = float(metric(*estimate))
         found[name] = Estimate(
-            value,
-            low,
-            high,
+            value if np.isfinite(value) else np.nan,
+            *((np.nan, np.nan) if name in reasons else ends),
             float(starts[name][0][0]),
             n_bags=len(errors.sizes),
             confidence=confidence,
             reason=reasons.get(name, ""),
         )
     return found
+
+
+def _ends(
+    name: str,
+    metric: Metric,
+    errors: Errors,
+    estimate: Array,
+    floor: Array,
+    law: tuple[Array, tuple[Array, Array]],
+    confidence: float,
+) -> tuple[float, float]:
+    """Interval of one metric; NaN if it is not defined."""
+    value = float(metric(*estimate))
+    if not np.isfinite(value):
+        return np.nan, np.nan
+    below = DENOMINATORS.get(name, lambda fp, fn, h: 1 + 0 * h)
+    ratio = below(*law[0]) / below(*estimate)
+    ends = _inverted(metric, value, *law, ratio, confidence=confidence)
+    if len(errors.sizes) < FEW_BAGS:
+        parts = gradient_of(metric, floor[:, None])[:, 0] @ errors.parts
+        ends = outer_ends(ends, value, parts, confidence=confidence)
+    return ends
 
 
 def _inverted(
@@ -231,7 +210,7 @@ def _inverted(
     confidence: float,
 ) -> tuple[float, float]:
     truths = metric(*path)
-    deviation, skewness, _ = _law(metric, path, cumulants)
+    deviation, skewness, _ = law_of_metric(metric, path, cumulants)
     rising = np.concatenate([[True], np.diff(np.maximum.accumulate(truths)) > 0])
     law = truths[rising], (ratio * deviation)[rising], skewness[rising]
     tail = (1 - confidence) / 2
@@ -239,84 +218,3 @@ def _inverted(
         invert_law(value, *law, probability=1 - tail),
         invert_law(value, *law, probability=tail),
     )
-
-
-def _inside(parameters: Array) -> Array:
-    """Move shares of errors back to where they can be."""
-    fp, fn, chosen = parameters
-    chosen = np.clip(chosen, 1e-9, 1 - 1e-9)
-    return np.stack([np.clip(fp, 0, chosen), np.clip(fn, 0, 1 - chosen), chosen])
-
-
-def _law(
-    metric: Metric, parameters: Array, cumulants: tuple[Array, Array]
-) -> tuple[Array, Array, Array]:
-    """Deviation, skewness and direction of a metric's estimate, for each column of parameters."""
-    gradient = _gradient(metric, parameters)
-    by_variance, by_mean = gradient[:2]
-    second, third = cumulants
-    covariances = np.einsum("abt,bt->at", second, gradient)
-    variance = np.maximum((gradient * covariances).sum(axis=0), 1e-30)
-    cubes = np.stack(
-        [by_variance**3, 3 * by_variance**2 * by_mean, 3 * by_variance * by_mean**2, by_mean**3]
-    )
-    skewness = (cubes * third).sum(axis=0) / variance**1.5
-    along = covariances / variance
-    gap = parameters[0] - parameters[1]
-    risk_step = along[0] + 2 * gap * along[1]
-    steps = np.stack([(risk_step + along[1]) / 2, (risk_step - along[1]) / 2, along[2]])
-    return np.sqrt(variance), skewness, steps
-
-
-def _gradient(metric: Metric, parameters: Array) -> Array:
-    """Derivatives by the variance of the residual, its mean, and the share chosen."""
-    steps = 1e-6 * np.eye(3)[:, :, None]
-    fp, fn, chosen = ((metric(*(parameters + s)) - metric(*(parameters - s))) / 2e-6 for s in steps)
-    by_risk, by_gap = (fp + fn) / 2, (fp - fn) / 2
-    return np.stack([by_risk, by_gap + 2 * (parameters[0] - parameters[1]) * by_risk, chosen])
-
-
-def _cumulants(errors: Errors, parameters: Array) -> tuple[Array, Array]:
-    """Second cumulants of variance, mean and share chosen; third ones of the first two (D16)."""
-    sizes, noise, sums = errors.kinds
-    k2, k3, k4, k5, k6 = _bag_cumulants(parameters, sizes, noise, errors.noise_kurtosis)
-    n_instances = errors.sizes.sum()
-    fp, fn, chosen = parameters
-    gap, risk = fp - fn, fp + fn
-    second = np.empty((3, 3, parameters.shape[1]))
-    second[0, 0] = (sizes**2 * (2 * k2**2 + k4)) @ sums[0]
-    second[0, 1] = second[1, 0] = (sizes * k3) @ sums[1]
-    second[1, 1] = k2 @ sums[2]
-    second[1, 2] = second[2, 1] = (fp - gap * chosen) / n_instances
-    joint = fp - risk * chosen - 2 * gap * fp + 2 * gap**2 * chosen
-    second[0, 2] = second[2, 0] = joint / n_instances
-    second[2, 2] = chosen * (1 - chosen) / n_instances
-    cube = sizes**3 * (8 * k2**3 + 12 * k2 * k4 + 10 * k3**2 + k6)
-    third = [
-        cube @ sums[3],
-        (sizes**2 * (k5 + 8 * k2 * k3)) @ sums[4],
-        (sizes * (k4 + 2 * k2**2)) @ sums[5],
-        k3 @ sums[6],
-    ]
-    return second, np.stack(third)
-
-
-def _bag_cumulants(parameters: Array, sizes: Array, noise: Array, kurtosis: float) -> list[Array]:
-    """Cumulants 2 to 6 of a bag's residual, a row per parameter and a column per kind of bag."""
-    gap, risk = (parameters[0] - parameters[1])[:, None], (parameters[0] + parameters[1])[:, None]
-    # A residual is -1, 0 or 1: its odd moments are the gap, its even ones the risk.
-    moments = [np.ones_like(gap), gap, risk, gap, risk, gap, risk]
-    cumulants = _cumulants_of(moments)
-    added = [noise, 0.0, kurtosis * noise**2, 0.0, 30 * (kurtosis / 3) ** 2 * noise**3]
-    return [c / sizes ** (m + 1) + a for m, (c, a) in enumerate(zip(cumulants, added, strict=True))]
-
-
-def _cumulants_of(moments: list[Array]) -> list[Array]:
-    """Cumulants 2 to 6 from raw moments 0 to 6, by the usual recursion."""
-    cumulants: list[Array] = [moments[0] * 0, moments[1]]
-    for order in range(2, 7):
-        lower = sum(
-            comb(order - 1, j - 1) * cumulants[j] * moments[order - j] for j in range(1, order)
-        )
-        cumulants.append(moments[order] - lower)
-    return cumulants[2:]
