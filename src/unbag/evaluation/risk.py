@@ -169,6 +169,10 @@ def risk_from_residuals(
     if len(sizes) < FEW_BAGS or parts is not None:
         parts_of_bags = _contributions(fit, residuals, sizes, noise)
         low, high = outer_ends((low, high), fit.risk, parts_of_bags, confidence=confidence)
+        if law.n_outputs == law.fourth == 1:
+            # D18. A hard residual is -1, 0 or 1, so that R is at least the size of its mean.
+            size = abs(float(fit.mean[0]))
+            high = max(high, size + 2 * np.sqrt(size / sizes.sum()))
     if not residuals.any() and not noise.any():
         # D6. The rule of three: no wrong one in N instances has chance 5 % if a share 3 / N is
         # wrong.
