@@ -9,7 +9,6 @@ from inspect import cleandoc
 from typing import Any
 
 import typer
-from click import Command, Context
 from typer.core import TyperGroup
 
 from unbag.errors import UnbagError
@@ -27,11 +26,11 @@ class LazyCommands(TyperGroup):
     package: str
     names: Sequence[str] = ()
 
-    def list_commands(self, ctx: Context) -> list[str]:
+    def list_commands(self, ctx: Any) -> list[str]:
         """Names, in the order of help."""
         return [*self.names, *super().list_commands(ctx)]
 
-    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import the command's module."""
         if cmd_name not in self.names:
             return super().get_command(ctx, cmd_name)
@@ -40,7 +39,7 @@ class LazyCommands(TyperGroup):
         app.command(cmd_name, help=flowing(str(function.__doc__)))(function)
         return typer.main.get_command(app)
 
-    def invoke(self, ctx: Context) -> Any:
+    def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         try:
             with warnings.catch_warnings():
