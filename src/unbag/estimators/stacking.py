@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -26,8 +26,8 @@ from unbag.estimators.risk_repr import RiskRepr
 from unbag.estimators.saving import read_folder, write_folder
 from unbag.estimators.stack_weights import CrossFit, bagged_weights
 from unbag.estimators.tree_stopping import gathered
-from unbag.evaluation import bag_tests, feature_tests
 from unbag.evaluation.estimate import Estimate
+from unbag.evaluation.grouping import Grouping, find_grouping
 from unbag.evaluation.risk import estimate_risk
 from unbag.randomness import draw_seed
 from unbag.training.progress import progress_bar
@@ -35,13 +35,10 @@ from unbag.training.progress import progress_bar
 __all__ = ["BagStackingClassifier"]
 
 Array = NDArray[Any]
-Grouping = Literal["random", "natural", "auto"]
 # Models of less weight change no decision, and cost a fit to all bags.
 NEGLIGIBLE = 0.01
 # Fewer bags cannot be held out from each other.
 MIN_BAGS = 4
-# Level of each of two tests that say whether bags are random groups.
-LEVEL = 0.01
 
 
 class BagStackingClassifier(RiskRepr, BagEstimator):
@@ -314,16 +311,6 @@ def _fit_candidate(estimator: Any, data: Bags, blocks: Array | None) -> Any:
     values = np.repeat(data.proportions, data.sizes, axis=0)
     ids = np.repeat(np.arange(data.n_bags), data.sizes)
     return model.fit(data.X[data.rows], values, bags=ids)
-
-
-def find_grouping(data: Bags) -> Literal["random", "natural"]:
-    """Whether proportions and features vary between bags as those of random groups do."""
-    if (data.sizes == 1).all():
-        return "random"
-    filled_data = replace(data, X=filled(data.X, scaled_columns(data.X)[0]))
-    found = bag_tests.dispersion(data), feature_tests.homogeneity(filled_data)
-    natural = any(answer.p_value < LEVEL for answer in found)
-    return "natural" if natural else "random"
 
 
 def _honest_scores(cross: CrossFit, scores: Array, folds: Array, data: Bags, seed: int) -> Array:

@@ -7,6 +7,7 @@ from unbag.evaluation.comparison import Comparison, compare_models, compare_scor
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.evaluate import evaluate, evaluate_bags
 from unbag.evaluation.label_flip import FlipCheck, check_flip, repair_flip
+from unbag.evaluation.natural_results import Bounds, NaturalEvaluation
 from unbag.evaluation.privacy import PrivacyNoise, privacy_noise
 from unbag.evaluation.results import Evaluation
 from unbag.evaluation.risk import estimate_risk, pairwise_value
@@ -16,12 +17,14 @@ from unbag.evaluation.selection import bag_scorer, cross_fit_risk, cross_fit_sco
 __all__ = [
     "BagEffects",
     "BagReport",
+    "Bounds",
     "Candidate",
     "Comparison",
     "Estimate",
     "Evaluation",
     "Finding",
     "FlipCheck",
+    "NaturalEvaluation",
     "PrivacyNoise",
     "Search",
     "bag_scorer",

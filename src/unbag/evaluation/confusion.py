@@ -27,7 +27,7 @@ from unbag.evaluation.residual_moments import fitted_moments
 from unbag.evaluation.spread import FEW_BAGS, outer_ends
 from unbag.evaluation.weighting import Fit, fit_variance
 
-__all__ = ["DECISION_METRICS", "Errors", "decision_intervals", "estimate_errors"]
+__all__ = ["CELLS", "DECISION_METRICS", "Errors", "decision_intervals", "estimate_errors"]
 
 Array = NDArray[Any]
 
@@ -51,6 +51,7 @@ DECISION_METRICS: dict[str, Metric] = {
     "false_negatives": lambda fp, fn, h: fn + 0 * h,
     "true_positives": lambda fp, fn, h: h - fp,
 }
+CELLS = ("true_negatives", "false_positives", "false_negatives", "true_positives")
 # D17. What a metric divides by. Multiplied by it, the metric is linear, and so is its error.
 DENOMINATORS: dict[str, Metric] = {
     "balanced_error": lambda fp, fn, h: _prior(fp, fn, h) * (1 - _prior(fp, fn, h)),

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unbag.arguments import check_choice
 from unbag.bags import Bags, as_bags
 from unbag.errors import BagDataError
 from unbag.evaluation import calibration
 from unbag.evaluation.confusion import (
+    CELLS,
     DECISION_METRICS,
     decision_intervals,
     estimate_errors,
@@ -19,7 +21,10 @@ from unbag.evaluation.confusion import (
 )
 from unbag.evaluation.curves import SCORE_METRICS, Gradient
 from unbag.evaluation.estimate import Estimate
+from unbag.evaluation.grouping import Grouping, explain_grouping, with_features
 from unbag.evaluation.multiclass import confusion_matrix, multiclass_log_loss
+from unbag.evaluation.natural import evaluate_natural
+from unbag.evaluation.natural_results import NaturalEvaluation
 from unbag.evaluation.positives import Positives, fit_positives, score_table
 from unbag.evaluation.residual_moments import fitted_noise_kurtosis, noise_of
 from unbag.evaluation.results import Evaluation
@@ -29,7 +34,7 @@ from unbag.evaluation.spread import Spread, mass_covariance, spread_of, studenti
 __all__ = ["evaluate", "evaluate_bags", "score_metric"]
 
 Array = NDArray[Any]
-CELLS = ("true_negatives", "false_positives", "false_negatives", "true_positives")
+
 # Without the number of the class or label that may follow, as in "auc[0]".
 METRICS = (
     "error",
@@ -59,7 +64,9 @@ def evaluate(
     noise_kurtosis: float | None = None,
     confidence: float = 0.95,
     n_bins: int = 10,
-) -> Evaluation:
+    grouping: Grouping = "random",
+    blocks: Any = None,
+) -> Evaluation | NaturalEvaluation:
     """Evaluate a classifier of single instances from bags, each metric with an interval.
 
     Parameters
@@ -82,15 +89,23 @@ def evaluate(
     confidence : float
     n_bins : int
         Bins of the calibration curve.
+    grouping : {"random", "natural", "auto"}
+        Whether bags are random groups of instances. "auto" tests it as `BagStackingClassifier`
+        does, and says what it found.
+    blocks : array of shape (n_instances,) or (n_bags,), or mapping from bag, optional
+        For natural groups: what bags have in common, such as a day. Blocks, not bags, are then
+        taken for independent.
 
     Returns
     -------
-    Evaluation
+    Evaluation, or NaturalEvaluation for natural groups
 
     Notes
     -----
-    Bags must be random draws of instances, see `unbag.check_bags`. Estimates are not clipped: one
-    outside its natural range is flagged.
+    For random groups estimates are unbiased or consistent. They are not clipped: one outside its
+    natural range is flagged. For natural groups these estimates are wrong and are not given.
+    Instead there are bounds which always hold, expectations that hold if the probabilities are
+    right, and a test of fit.
 
     Examples
     --------
@@ -105,9 +120,15 @@ def evaluate(
     """
     data = bags_to_score(X, y, bags=bags, noise_variance=noise_variance)
     scores = scores_of(model_or_scores, X)
-    return evaluate_bags(
-        scores, data, noise_kurtosis=noise_kurtosis, confidence=confidence, n_bins=n_bins
-    )
+    check_choice("grouping", grouping, get_args(Grouping))
+    options: dict[str, Any] = {"confidence": confidence, "n_bins": n_bins}
+    sentence = "Bags are said to be natural groups." if grouping == "natural" else ""
+    if grouping == "auto":
+        grouping, sentence = explain_grouping(with_features(data, X))
+    if grouping == "natural":
+        return evaluate_natural(scores, data, blocks=blocks, grouping=sentence, **options)
+    found = evaluate_bags(scores, data, noise_kurtosis=noise_kurtosis, **options)
+    return replace(found, grouping=sentence)
 
 
 def bags_to_score(X: Any, y: Any, *, bags: Any, noise_variance: Any) -> Bags:

@@ -39,6 +39,8 @@ class Evaluation:
     confidence : float
     equivalent_labels : float
         Number of labelled instances that would tell the error as precisely.
+    grouping : str
+        Why the bags are taken for random groups; empty if that was not asked.
     """
 
     estimates: dict[str, Estimate]
@@ -53,6 +55,7 @@ class Evaluation:
     n_instances: int
     confidence: float
     equivalent_labels: float = field(default=float("nan"))
+    grouping: str = ""
 
     def __getitem__(self, name: str) -> Estimate:
         if name not in self.estimates:
@@ -66,7 +69,7 @@ class Evaluation:
         from rich.table import Table
 
         title = f"From {self.n_bags} bags of {self.n_instances} instances, without labels"
-        table = Table(title=title)
+        table = Table(title=title, caption=self.grouping or None)
         table.add_column("metric")
         for column in ("estimate", f"{100 * self.confidence:g} % interval", "note"):
             table.add_column(column, justify="right" if column != "note" else "left")

@@ -1,0 +1,210 @@
+"""What natural groups tell of a classifier: bounds, a reading that needs trust, a test of fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from unbag.arguments import check_share, check_whole
+from unbag.bags import Bags
+from unbag.bags.reading import read_blocks
+from unbag.bags.validation import are_whole_counts
+from unbag.errors import BagDataError
+from unbag.evaluation.bag_effects import BagEffects, estimate_bag_effects
+from unbag.evaluation.calibration import Curve
+from unbag.evaluation.confusion import CELLS, DECISION_METRICS
+from unbag.evaluation.estimate import Estimate
+from unbag.evaluation.natural_results import Bounds, NaturalEvaluation
+from unbag.evaluation.risk import checked_scores
+from unbag.evaluation.spread import jackknife_spread, studentised_interval
+from unbag.posterior import bag_posterior
+
+__all__ = ["evaluate_natural", "explained_deviance", "extreme_labels", "label_metrics"]
+
+Array = NDArray[Any]
+BAGS_IN_GROUP = 4  # fewer tell no spread
+
+
+def evaluate_natural(
+    scores: Any,
+    bags: Bags,
+    *,
+    confidence: float = 0.95,
+    n_bins: int = 10,
+    blocks: Any = None,
+    grouping: str = "Bags are said to be natural groups.",
+) -> NaturalEvaluation:
+    """Evaluate probabilities on bags that are not random groups; see `unbag.evaluate`.
+
+    Parameters
+    ----------
+    scores : array of shape (n_instances,)
+        Probabilities, or hard predictions, in the order of ``bags.X``.
+    bags : Bags
+        Binary, with exact counts.
+    confidence : float
+    n_bins : int
+        Most groups of bags in the calibration curve.
+    blocks : array of shape (n_instances,) or (n_bags,), or mapping from bag, optional
+        What bags have in common, such as a day: blocks, not bags, are then taken for independent.
+    grouping : str
+        Why bags are taken for natural groups.
+    """
+    _check(bags)
+    check_share("confidence", confidence)
+    check_whole("n_bins", n_bins)
+    values = checked_scores(scores, bags)[:, 0]
+    units = read_blocks(blocks, bags.bag_of_row, bags.ids)
+    hard = bool(((values == 0) | (values == 1)).all())
+    return NaturalEvaluation(
+        _bounds(values, bags, None if hard else bag_posterior(values, bags)),
+        explained_deviance=explained_deviance(values, bags, units, confidence=confidence),
+        effects=None if hard else _effects(values, bags, confidence),
+        calibration=_calibration(values, bags, n_bins, confidence),
+        grouping=grouping,
+        n_bags=bags.n_bags,
+        n_instances=bags.n_instances,
+        confidence=confidence,
+    )
+
+
+def _check(bags: Bags) -> None:
+    if bags.task != "binary":
+        raise BagDataError(
+            f"Natural groups are evaluated for one label at a time, got {bags!r}. Take one class "
+            "against the rest."
+        )
+    exact = are_whole_counts(bags.proportions[:, None], bags.sizes).all()
+    if bags.noise_variance is not None or not exact:
+        raise BagDataError(
+            "Natural groups are evaluated by exact counts, but proportions are noisy or rounded: "
+            "no bound holds for them. Pass the counts themselves."
+        )
+
+
+def extreme_labels(scores: Array, bags: Bags) -> tuple[Array, Array]:
+    """Labels with the known counts that suit the scores, given bag by bag, least and best (D24).
+
+    Examples
+    --------
+    >>> bags = Bags.from_arrays(np.zeros(4), bags=[0, 0, 1, 1], y=[0.5, 0.5, 1.0, 1.0])
+    >>> extreme_labels(np.array([0.2, 0.9, 0.4, 0.1]), bags)
+    (array([1., 0., 1., 1.]), array([0., 1., 1., 1.]))
+    """
+    own = np.repeat(np.arange(bags.n_bags), bags.sizes)
+    order = np.lexsort((scores, own))
+    rank = np.empty(len(scores), dtype=int)
+    rank[order] = np.arange(len(scores)) - np.repeat(bags.starts, bags.sizes)
+    counts = np.rint(bags.proportions * bags.sizes).astype(int)
+    best = rank >= np.repeat(bags.sizes - counts, bags.sizes)
+    return (rank < np.repeat(counts, bags.sizes)).astype(float), best.astype(float)
+
+
+def label_metrics(scores: Array, labels: Array) -> dict[str, float]:
+    """Metrics of scores on labels from 0 to 1, which stand for chances of independent labels.
+
+    Examples
+    --------
+    >>> found = label_metrics(np.array([0.9, 0.2]), np.array([1.0, 0.0]))
+    >>> found["error"], found["auc"]
+    (0.0, 1.0)
+    """
+    hard = scores > 0.5
+    fp, fn = float((hard * (1 - labels)).mean()), float((~hard * labels).mean())
+    certain = np.clip(scores, 1e-15, 1 - 1e-15)
+    found = {"error": fp + fn}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for name, metric in DECISION_METRICS.items():
+            if name != "prior" and name not in CELLS:
+                found[name] = float(metric(np.float64(fp), np.float64(fn), hard.mean()))
+        found["auc"] = _auc(scores, labels)
+    found["brier"] = float((scores**2 - 2 * scores * labels + labels).mean())
+    log_losses = special.xlogy(labels, certain) + special.xlogy(1 - labels, 1 - certain)
+    return found | {"log_loss": -float(log_losses.mean())}
+
+
+def _auc(scores: Array, labels: Array) -> float:
+    where = np.unique(scores, return_inverse=True)[1]
+    positives, negatives = np.bincount(where, labels), np.bincount(where, 1 - labels)
+    below = np.cumsum(negatives) - negatives / 2
+    return float(positives @ below / (positives.sum() * negatives.sum()))
+
+
+def _bounds(scores: Array, bags: Bags, posterior: Array | None) -> dict[str, Bounds]:
+    """Of every metric; those of two extreme labelings, since metrics are monotone between (D24)."""
+    own = scores[bags.rows]
+    worst, best = (label_metrics(own, labels) for labels in extreme_labels(own, bags))
+    chances = np.full(len(own), np.nan) if posterior is None else posterior[bags.rows]
+    right = label_metrics(own, chances)
+    found = {}
+    for name, value in right.items():
+        low, high = sorted((worst[name], best[name]))
+        # D25. Only AUC, whose pairs within a bag are taken for independent, can need clipping.
+        found[name] = Bounds(low, high, float(np.clip(value, low, high)))
+    return found
+
+
+def _effects(scores: Array, bags: Bags, confidence: float) -> BagEffects | None:
+    constant = bags.proportions.min() == bags.proportions.max() and bags.prior in (0, 1)
+    return None if constant else estimate_bag_effects(scores, bags, confidence=confidence)
+
+
+def explained_deviance(
+    scores: Array, bags: Bags, units: Array | None = None, *, confidence: float = 0.95
+) -> Estimate:
+    r"""Share of the deviance of bag rates that mean scores explain, and a constant rate does not.
+
+    .. math:: 1 - \frac{\sum_i k_i\, d(a_i, \bar f_i)}{\sum_i k_i\, d(a_i, \bar a)},
+              \quad d(a, f) = a \log \frac a f + (1 - a) \log \frac{1 - a}{1 - f}
+
+    Notes
+    -----
+    At most one; below zero, a constant is better. Nothing is assumed of the grouping but that bags
+    (or blocks of them, whose numbers are `units`) are independent. The interval is that of the
+    jackknife over them (D26).
+    """
+    units = np.arange(bags.n_bags) if units is None else units
+    means = np.clip(bags.mean(scores), 1e-9, 1 - 1e-9)
+    rates, sizes = bags.proportions, bags.sizes.astype(float)
+    most = special.xlogy(rates, rates) + special.xlogy(1 - rates, 1 - rates)
+    fit = rates * np.log(means) + (1 - rates) * np.log1p(-means)
+    parts = np.stack([sizes * (most - fit), sizes * most, sizes, sizes * rates], axis=1)
+    sums = np.stack([np.bincount(units, column) for column in parts.T], axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value, others = _explained(sums.sum(axis=0)), _explained(sums.sum(axis=0) - sums)
+    n_units = len(sums)
+    if n_units < 3 or not np.isfinite([value, *others]).all():
+        reason = "rates do not differ" if n_units >= 3 else "fewer than three bags or blocks"
+        return Estimate(float(value), np.nan, np.nan, np.nan, -np.inf, 1.0, reason=reason)
+    spread = jackknife_spread((n_units - 1) / n_units * (value - others))
+    low, high = studentised_interval(float(value), spread, confidence=confidence)
+    error = spread.deviation
+    return Estimate(float(value), low, high, error, -np.inf, 1.0, n_units, confidence)
+
+
+def _explained(sums: Array) -> Any:
+    fit, most, size, positives = np.moveaxis(sums, -1, 0)
+    rate = np.clip(positives / size, 0, 1)
+    constant = most - size * (special.xlogy(rate, rate) + special.xlogy(1 - rate, 1 - rate))
+    return 1 - fit / np.where(constant > 1e-9 * size, constant, np.nan)
+
+
+def _calibration(scores: Array, bags: Bags, n_bins: int, confidence: float) -> Curve:
+    """Observed against expected rate of groups of bags with about the same expected rate."""
+    expected = bags.mean(scores)
+    groups = np.array_split(
+        np.argsort(expected, kind="stable"), max(1, min(n_bins, bags.n_bags // BAGS_IN_GROUP))
+    )
+    points = []
+    for group in groups:
+        sizes, n = bags.sizes[group], len(group)
+        share = sizes / sizes.sum()
+        gaps = bags.proportions[group] - expected[group]
+        x, gap = share @ expected[group], share @ gaps
+        error = np.sqrt(((share * (gaps - gap)) ** 2).sum() * n / max(n - 1, 1))
+        reach = stats.t.ppf((1 + confidence) / 2, n - 1) * error if n > 1 else np.nan
+        points.append((x, x + gap, *np.clip([x + gap - reach, x + gap + reach], 0, 1), x))
+    return Curve(*np.array(points).T)

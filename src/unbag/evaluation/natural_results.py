@@ -1,0 +1,141 @@
+"""What `evaluate` returns for natural groups: bounds, and how far the features explain counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from unbag.charts import Chart, calibration_chart
+from unbag.evaluation.bag_effects import BagEffects
+from unbag.evaluation.calibration import Curve
+from unbag.evaluation.estimate import Estimate
+from unbag.extras import import_extra
+
+__all__ = ["Bounds", "NaturalEvaluation"]
+
+LEVEL = 0.05  # of the sentence on bag effects
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """A metric as far as the counts of bags fix it.
+
+    Attributes
+    ----------
+    low, high : float
+        The metric of the true labels lies between them, whatever the grouping. NaN where the metric
+        is not defined, as precision without a positive prediction.
+    if_right : float
+        Its expectation given the counts, if the scores are the probabilities of independent labels,
+        up to an effect of each bag on the logits of all its instances. NaN for hard predictions.
+    """
+
+    low: float
+    high: float
+    if_right: float
+
+    def __str__(self) -> str:
+        right = "" if np.isnan(self.if_right) else f"; {_number(self.if_right)} if right"
+        return f"{_number(self.low)} to {_number(self.high)}{right}"
+
+
+@dataclass(frozen=True)
+class NaturalEvaluation:
+    """How good a classifier is, as far as bags tell that are not random groups.
+
+    Attributes
+    ----------
+    bounds : dict of Bounds
+        By metric.
+    explained_deviance : Estimate
+        Share of the deviance of bag rates that the scores explain.
+    effects : BagEffects, optional
+        Deviation of the bags' own effects, and its test; None for hard predictions.
+    calibration : Curve
+        Observed (y) against expected rate (x) of groups of bags.
+    grouping : str
+        Why the bags are taken for natural groups.
+    n_bags, n_instances : int
+    confidence : float
+    """
+
+    bounds: dict[str, Bounds]
+    explained_deviance: Estimate
+    effects: BagEffects | None
+    calibration: Curve
+    grouping: str
+    n_bags: int
+    n_instances: int
+    confidence: float
+
+    def __getitem__(self, name: str) -> Bounds:
+        if name not in self.bounds:
+            raise KeyError(f"no metric {name!r}; there are {', '.join(self.bounds)}")
+        return self.bounds[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.bounds)
+
+    @property
+    def verdict(self) -> str:
+        """What the test of fit says, in words."""
+        words = f"Scores explain {self.explained_deviance} of the deviance of bag rates."
+        if self.effects is None:
+            return f"{words} Scores are no probabilities: only the bounds are given."
+        found = str(self.effects)
+        words += f" {found[0].upper()}{found[1:]}: "
+        if self.effects.p_value < LEVEL:
+            return (
+                f"{words}counts vary more than the probabilities say. The right column then needs "
+                "effects that are the same for all instances of a bag."
+            )
+        return words + "counts vary as the probabilities say, which does not prove these right."
+
+    def __rich__(self) -> Any:
+        from rich.console import Group
+        from rich.table import Table
+
+        title = f"From {self.n_bags} natural groups of {self.n_instances} instances, without labels"
+        table = Table("metric", title=title)
+        for column in ("always between", "if the probabilities are right"):
+            table.add_column(column, justify="right")
+        for name, found in self.bounds.items():
+            always = "" if np.isnan(found.low) else f"{_number(found.low)} to {_number(found.high)}"
+            table.add_row(name, always or "not defined", _number(found.if_right))
+        return Group(self.grouping, table, self.verdict)
+
+    def __str__(self) -> str:
+        from io import StringIO
+
+        from rich.console import Console
+
+        stream = StringIO()
+        Console(file=stream, width=100, color_system=None).print(self.__rich__())
+        return stream.getvalue()
+
+    def to_frame(self) -> Any:
+        """All bounds as a pandas DataFrame, one row per metric."""
+        pd = import_extra("pandas", extra="pandas", purpose="A frame of metrics")
+        rows = {name: asdict(found) for name, found in self.bounds.items()}
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("metric")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the curve as plain numbers and words, for JSON."""
+        return {
+            "grouping": self.grouping,
+            "verdict": self.verdict,
+            "bounds": {name: asdict(found) for name, found in self.bounds.items()},
+            "explained_deviance": self.explained_deviance.to_dict(),
+            "bag_effects": None if self.effects is None else asdict(self.effects),
+        }
+
+    def plot_calibration(self) -> Chart:
+        """The observed against the expected rate of groups of bags."""
+        return calibration_chart({"": vars(self.calibration)})
+
+
+def _number(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.4f}"
