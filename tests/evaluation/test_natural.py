@@ -11,7 +11,13 @@ import unbag
 from unbag import Bags
 from unbag.errors import BagDataError
 from unbag.evaluation.grouping import explain_grouping, find_grouping
-from unbag.evaluation.natural import evaluate_natural, explained_deviance, label_metrics
+from unbag.evaluation.natural import (
+    evaluate_natural,
+    explained_deviance,
+    label_metrics,
+    metric_bounds,
+)
+from unbag.posterior import bag_posterior
 
 SIZES, COUNTS = [3, 1, 4, 2], [1, 1, 2, 0]
 
@@ -113,10 +119,7 @@ def gaps_of(rng, n_draws=60, **options):
     gaps, hold = [], []
     for _ in range(n_draws):
         scores, labels, bags = world(rng, **options)
-        from unbag.evaluation.natural import _bounds
-        from unbag.posterior import bag_posterior
-
-        found = _bounds(scores, bags, bag_posterior(scores, bags))
+        found = metric_bounds(scores, bags, bag_posterior(scores, bags))
         true = label_metrics(scores, labels)
         hold.append(all(found[m].low - 1e-9 <= true[m] <= found[m].high + 1e-9 for m in found))
         gaps.append([found[m].if_right - true[m] for m in ("error", "brier", "auc")])
@@ -146,7 +149,7 @@ def test_the_interval_of_explained_deviance_covers(name, rng):
     draws = [world(rng, n_bags=50, **WORLDS[name]) for _ in range(300)]
     found = [explained_deviance(scores, bags) for scores, _, bags in draws]
     covered = np.mean([one.low <= truth <= one.high for one in found])
-    assert 0.91 < covered < 0.985
+    assert 0.90 < covered < 0.99  # four standard errors of 300 draws from 95 %
 
 
 @pytest.mark.statistical
@@ -208,9 +211,9 @@ def test_auto_reads_features_of_frames_with_strings(rng):
     pd = pytest.importorskip("pandas")
     town = np.repeat(["a", "b", "c", "d"] * 10, 20)
     mixed = rng.permutation(town)
-    y = np.repeat(rng.integers(8, 13, 40) / 20, 20)
+    y = np.repeat(rng.binomial(20, 0.5, 40) / 20, 20)
     ids = np.repeat(np.arange(40), 20)
-    half = np.full(800, 0.4)
+    half = rng.random(800)
     for column, kind in ((town, "NaturalEvaluation"), (mixed, "Evaluation")):
         frame = pd.DataFrame({"town": column, "gap": np.where(rng.random(800) < 0.1, np.nan, 1.0)})
         found = unbag.evaluate(half, frame, y, bags=ids, grouping="auto")

@@ -19,10 +19,15 @@ from unbag.evaluation.confusion import CELLS, DECISION_METRICS
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.natural_results import Bounds, NaturalEvaluation
 from unbag.evaluation.risk import checked_scores
-from unbag.evaluation.spread import jackknife_spread, studentised_interval
 from unbag.posterior import bag_posterior
 
-__all__ = ["evaluate_natural", "explained_deviance", "extreme_labels", "label_metrics"]
+__all__ = [
+    "evaluate_natural",
+    "explained_deviance",
+    "extreme_labels",
+    "label_metrics",
+    "metric_bounds",
+]
 
 Array = NDArray[Any]
 BAGS_IN_GROUP = 4  # fewer tell no spread
@@ -60,7 +65,7 @@ def evaluate_natural(
     units = read_blocks(blocks, bags.bag_of_row, bags.ids)
     hard = bool(((values == 0) | (values == 1)).all())
     return NaturalEvaluation(
-        _bounds(values, bags, None if hard else bag_posterior(values, bags)),
+        metric_bounds(values, bags, None if hard else bag_posterior(values, bags)),
         explained_deviance=explained_deviance(values, bags, units, confidence=confidence),
         effects=None if hard else _effects(values, bags, confidence),
         calibration=_calibration(values, bags, n_bins, confidence),
@@ -133,7 +138,7 @@ def _auc(scores: Array, labels: Array) -> float:
     return float(positives @ below / (positives.sum() * negatives.sum()))
 
 
-def _bounds(scores: Array, bags: Bags, posterior: Array | None) -> dict[str, Bounds]:
+def metric_bounds(scores: Array, bags: Bags, posterior: Array | None) -> dict[str, Bounds]:
     """Of every metric; those of two extreme labelings, since metrics are monotone between (D24)."""
     own = scores[bags.rows]
     worst, best = (label_metrics(own, labels) for labels in extreme_labels(own, bags))
@@ -148,8 +153,10 @@ def _bounds(scores: Array, bags: Bags, posterior: Array | None) -> dict[str, Bou
 
 
 def _effects(scores: Array, bags: Bags, confidence: float) -> BagEffects | None:
-    constant = bags.proportions.min() == bags.proportions.max() and bags.prior in (0, 1)
-    return None if constant else estimate_bag_effects(scores, bags, confidence=confidence)
+    """None where counts cannot tell them: bags of one, or without any positive or negative."""
+    if (bags.sizes == 1).all() or bags.prior in (0, 1):
+        return None
+    return estimate_bag_effects(scores, bags, confidence=confidence)
 
 
 def explained_deviance(
@@ -164,7 +171,7 @@ def explained_deviance(
     -----
     At most one; below zero, a constant is better. Nothing is assumed of the grouping but that bags
     (or blocks of them, whose numbers are `units`) are independent. The interval is that of the
-    jackknife over them (D26).
+    jackknife over them, for the logarithm of what is left to explain (D26).
     """
     units = np.arange(bags.n_bags) if units is None else units
     means = np.clip(bags.mean(scores), 1e-9, 1 - 1e-9)
@@ -173,23 +180,25 @@ def explained_deviance(
     fit = rates * np.log(means) + (1 - rates) * np.log1p(-means)
     parts = np.stack([sizes * (most - fit), sizes * most, sizes, sizes * rates], axis=1)
     sums = np.stack([np.bincount(units, column) for column in parts.T], axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        value, others = _explained(sums.sum(axis=0)), _explained(sums.sum(axis=0) - sums)
     n_units = len(sums)
-    if n_units < 3 or not np.isfinite([value, *others]).all():
-        reason = "rates do not differ" if n_units >= 3 else "fewer than three bags or blocks"
-        return Estimate(float(value), np.nan, np.nan, np.nan, -np.inf, 1.0, reason=reason)
-    spread = jackknife_spread((n_units - 1) / n_units * (value - others))
-    low, high = studentised_interval(float(value), spread, confidence=confidence)
-    error = spread.deviation
-    return Estimate(float(value), low, high, error, -np.inf, 1.0, n_units, confidence)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left = _log_unexplained(sums.sum(axis=0))
+        parts = left - _log_unexplained(sums.sum(axis=0) - sums)
+    value, bounds = 1 - float(np.exp(left)), (-np.inf, 1.0, n_units, confidence)
+    if n_units < 3 or not np.isfinite([left, *parts]).all():
+        few = "fewer than three bags or blocks" if n_units < 3 else "rates do not differ enough"
+        return Estimate(value, np.nan, np.nan, np.nan, *bounds, reason=few)
+    error = np.sqrt((n_units - 1) * parts.var())
+    reach = stats.t.ppf((1 + confidence) / 2, n_units - 1) * error
+    low, high = 1 - np.exp(left + np.array([reach, -reach]))
+    return Estimate(value, low, high, (1 - value) * error, *bounds)
 
 
-def _explained(sums: Array) -> Any:
+def _log_unexplained(sums: Array) -> Any:
     fit, most, size, positives = np.moveaxis(sums, -1, 0)
     rate = np.clip(positives / size, 0, 1)
     constant = most - size * (special.xlogy(rate, rate) + special.xlogy(1 - rate, 1 - rate))
-    return 1 - fit / np.where(constant > 1e-9 * size, constant, np.nan)
+    return np.log(fit / np.where(constant > 1e-9 * size, constant, np.nan))
 
 
 def _calibration(scores: Array, bags: Bags, n_bins: int, confidence: float) -> Curve:

@@ -53,7 +53,7 @@ class NaturalEvaluation:
     explained_deviance : Estimate
         Share of the deviance of bag rates that the scores explain.
     effects : BagEffects, optional
-        Deviation of the bags' own effects, and its test; None for hard predictions.
+        Deviation of the bags' own effects, and its test; None where bags cannot tell.
     calibration : Curve
         Observed (y) against expected rate (x) of groups of bags.
     grouping : str
@@ -83,8 +83,10 @@ class NaturalEvaluation:
     def verdict(self) -> str:
         """What the test of fit says, in words."""
         words = f"Scores explain {self.explained_deviance} of the deviance of bag rates."
-        if self.effects is None:
+        if np.isnan(self["error"].if_right):
             return f"{words} Scores are no probabilities: only the bounds are given."
+        if self.effects is None:
+            return f"{words} These bags tell nothing of effects of their own."
         found = str(self.effects)
         words += f" {found[0].upper()}{found[1:]}: "
         if self.effects.p_value < LEVEL:
