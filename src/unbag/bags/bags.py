@@ -15,6 +15,7 @@ from unbag.bags.batch import Task
 from unbag.bags.noise import check_noise_shows, read_rounding, warn_of_rounding
 from unbag.bags.reading import check_several, read_ids, read_noise, read_values
 from unbag.bags.tasks import find_task
+from unbag.errors import BagDataError
 
 __all__ = ["Bags"]
 
@@ -39,8 +40,8 @@ class Bags:
         The user's id of each bag.
     noise_variance : array of shape (n_bags,), optional
         Known variance of the noise in the proportions.
-    task : {"binary", "multiclass", "multilabel"}
-        The kind of label.
+    task : {"binary", "multiclass", "multilabel", "amount"}
+        The kind of label. With "amount" the proportions are averages of real numbers.
     """
 
     X: Any
@@ -65,6 +66,7 @@ class Bags:
         y: Any = None,
         proportions: Any = None,
         counts: Any = None,
+        sums: Any = None,
         bag_ids: Any = None,
         noise_variance: Any = None,
         task: Task | None = None,
@@ -85,16 +87,19 @@ class Bags:
             Average label, or number of positive labels, of each bag. An array is matched by
             `bag_ids`, or else by the bags' first appearance. A pandas Series or frame is matched
             by its index.
+        sums : mapping from bag id, or array of shape (n_bags,), optional
+            Sum of the amounts of each bag, instead of counts.
         bag_ids : array of shape (n_bags,), optional
             Bag ids for an array of proportions, counts or noise variances.
         noise_variance : float, mapping, array or "rounding", optional
-            Known variance of independent zero-mean noise in the proportions, or in the counts if
-            `counts` is passed. An array has one value per instance with `y`, and one per bag
+            Known variance of independent zero-mean noise in the proportions, or in the counts or
+            sums if these are passed. An array has one value per instance with `y`, and one per bag
             otherwise. "rounding" finds the step that proportions were rounded to and
             takes its square divided by 12.
-        task : {"binary", "multiclass", "multilabel"}, optional
+        task : {"binary", "multiclass", "multilabel", "amount"}, optional
             None infers it: one column is binary, several columns that sum to one (up to rounding
-            and known noise) are multiclass, other columns are multilabel.
+            and known noise) are multiclass, other columns are multilabel, `sums` are of amounts.
+            Values of an "amount" may be any numbers.
 
         Raises
         ------
@@ -113,13 +118,19 @@ class Bags:
         sizes = np.bincount(codes, minlength=len(ids))
         check_several(sizes, ids)
         rows = np.argsort(codes, kind="stable")
+        if sums is not None:
+            counts, task = _read_sums(sums, counts, task)
         rounded = isinstance(noise_variance, str)
         stated = None if rounded else noise_variance
         variance = read_noise(stated, y is not None, rows, sizes, ids, bag_ids)
-        exact = variance is None
-        values = read_values(y, proportions, counts, rows, sizes, ids, bag_ids, exact=exact)
+        exact, total = variance is None and task != "amount", "counts" if sums is None else "sums"
+        given = (y, proportions, counts)
+        values = read_values(*given, rows, sizes, ids, bag_ids, exact=exact, total=total)
         if counts is not None and variance is not None:
             variance = variance / sizes**2
+        if task == "amount":
+            values = validation.check_amounts(values, ids, noise_variance=noise_variance)
+            return cls(X, rows, sizes, values, ids, variance, task)
         values = validation.check_proportions(values, sizes, ids, noise_variance=variance)
         if rounded:
             variance = read_rounding(noise_variance, values, sizes)
@@ -144,7 +155,7 @@ class Bags:
     @property
     def n_outputs(self) -> int:
         """Number of logits a model needs."""
-        return 1 if self.task == "binary" else self.proportions.shape[1]
+        return 1 if self.task in ("binary", "amount") else self.proportions.shape[1]
 
     @cached_property
     def starts(self) -> Array:
@@ -205,3 +216,12 @@ class Bags:
         """Mean over each bag of per-instance values in the order of `X`."""
         sums = np.add.reduceat(np.asarray(values)[self.rows], self.starts, axis=0)
         return sums / self.sizes.reshape(-1, *[1] * (sums.ndim - 1))
+
+
+def _read_sums(sums: Any, counts: Any, task: Task | None) -> tuple[Any, Task]:
+    if counts is not None or task not in (None, "amount"):
+        raise BagDataError(
+            f"sums are of amounts: pass them without counts and with task='amount', got "
+            f"task={task!r} and counts {'given' if counts is not None else 'not given'}."
+        )
+    return sums, "amount"

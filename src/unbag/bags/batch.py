@@ -11,7 +11,7 @@ from torch import Tensor
 
 __all__ = ["BagBatch", "Task"]
 
-Task = Literal["binary", "multiclass", "multilabel"]
+Task = Literal["binary", "multiclass", "multilabel", "amount"]
 MANY_INSTANCES = 2**14
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from unbag.arguments import check_choice
 from unbag.bags.bags import Bags
+from unbag.bags.batch import Task
 from unbag.bags.target import bags_of, refuse_without_bags, variance_of
 from unbag.errors import BagDataError
 from unbag.randomness import numpy_generator
@@ -69,7 +70,14 @@ def make_bags(
     return Bags(X, rows, sizes, proportions, ids, None, task)  # type: ignore[arg-type]
 
 
-def as_bags(X: Any, y: Any = None, *, bags: Any = None, noise_variance: Any = None) -> Bags:
+def as_bags(
+    X: Any,
+    y: Any = None,
+    *,
+    bags: Any = None,
+    noise_variance: Any = None,
+    task: Task | None = None,
+) -> Bags:
     """Return `Bags` unchanged, or make them from the arrays that `fit` takes.
 
     Parameters
@@ -83,6 +91,8 @@ def as_bags(X: Any, y: Any = None, *, bags: Any = None, noise_variance: Any = No
         Bag of each instance.
     noise_variance : float, mapping from bag, array of shape (n_instances,), or "rounding"
         Known variance of the noise in the proportions.
+    task : {"binary", "multiclass", "multilabel", "amount"}, optional
+        None reads it off the proportions.
 
     Examples
     --------
@@ -107,10 +117,11 @@ def as_bags(X: Any, y: Any = None, *, bags: Any = None, noise_variance: Any = No
     ids = bags_of(y, bags)
     variance = variance_of(y, noise_variance)
     if ids is None:
-        refuse_without_bags(y, noise_variance=variance)
+        if task != "amount":
+            refuse_without_bags(y, noise_variance=variance)
         ids = np.arange(len(y))
     X = np.zeros(len(y)) if X is None else X
-    return Bags.from_arrays(X, bags=ids, y=np.asarray(y), noise_variance=variance)
+    return Bags.from_arrays(X, bags=ids, y=np.asarray(y), noise_variance=variance, task=task)
 
 
 def split_bags(bags: Bags, *, share: float, seed: int) -> tuple[Bags, Bags]:

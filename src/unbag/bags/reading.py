@@ -61,6 +61,7 @@ def read_values(
     bag_ids: Any,
     *,
     exact: bool,
+    total: str = "counts",
 ) -> Array:
     """Proportion of each bag, from the one argument of three that is passed."""
     if sum(v is not None for v in (y, proportions, counts)) != 1:
@@ -68,7 +69,7 @@ def read_values(
     if proportions is not None:
         return validation.match_to_bags(proportions, ids, bag_ids=bag_ids)
     if counts is not None:
-        values = validation.match_to_bags(counts, ids, bag_ids=bag_ids, name="counts")
+        values = validation.match_to_bags(counts, ids, bag_ids=bag_ids, name=total)
         if exact:
             _check_label_counts(values, sizes, ids)
         return values / sizes.reshape(-1, *[1] * (values.ndim - 1))

@@ -14,7 +14,7 @@ from unbag.bags.noise import rounding_grid
 from unbag.bags.validation import are_whole_counts
 from unbag.errors import BagDataError, BagDataWarning
 
-__all__ = ["find_task", "risk_scale"]
+__all__ = ["find_task", "refuse_amounts", "risk_scale"]
 
 Array = NDArray[Any]
 # Rounding error of single precision and of divided counts.
@@ -45,10 +45,12 @@ def find_task(
     """
     if task is not None:
         check_choice("task", task, get_args(Task))
+        if task == "amount" and proportions.ndim == 1:
+            return task
         if (task == "binary") != (proportions.ndim == 1):
             raise BagDataError(
-                f"task must be 'binary' for one column of proportions, 'multiclass' or "
-                f"'multilabel' for several, got {task!r} for shape {proportions.shape}."
+                f"task must be 'binary' or 'amount' for one column, 'multiclass' or 'multilabel' "
+                f"for several, got {task!r} for shape {proportions.shape}."
             )
     if proportions.ndim == 1:
         return "binary"
@@ -67,6 +69,22 @@ def find_task(
         words += ", not to one as the proportions of all classes do. Is a class missing?"
         warnings.warn(words, BagDataWarning, stacklevel=3)
     return task or ("multiclass" if gap <= allowed else "multilabel")
+
+
+def refuse_amounts(task: Task | None, name: str) -> None:
+    """Raise if amounts came to something that is made for labels.
+
+    Examples
+    --------
+    >>> refuse_amounts("amount", "check_bags")
+    Traceback (most recent call last):
+    unbag.errors.BagDataError: check_bags is for labels, got averages of amounts. ...
+    """
+    if task == "amount":
+        raise BagDataError(
+            f"{name} is for labels, got averages of amounts. Use BagRidgeRegressor or "
+            "BagBoostingRegressor to learn them, and `evaluate` to evaluate them."
+        )
 
 
 def _one_on_average(sums: Array) -> bool:

@@ -16,6 +16,7 @@ __all__ = [
     "as_id_array",
     "as_instances",
     "as_values",
+    "check_amounts",
     "check_constant_in_bags",
     "check_proportions",
     "check_proportions_differ",
@@ -241,6 +242,22 @@ def check_proportions(
         return proportions
     _refuse((per_bag < 0) | (per_bag > 1), proportions, ids, "in [0, 1]", way_out)
     return proportions
+
+
+def check_amounts(amounts: Array, ids: list[Hashable], *, noise_variance: Any) -> Array:
+    """Refuse averages of amounts that are not finite, and noise that is known for shares only."""
+    values = np.asarray(amounts, dtype=float).reshape(len(ids), -1)
+    if values.shape[1] != 1:
+        raise BagDataError(
+            f"amounts must have one column, got {values.shape[1]}. Fit one model a column."
+        )
+    if isinstance(noise_variance, str):
+        raise BagDataError(
+            f"noise_variance must be a number or one a bag for amounts, got {noise_variance!r}. "
+            "Amounts rounded to a step h have the variance h**2 / 12."
+        )
+    _refuse(~np.isfinite(values), values, ids, "finite", "Drop those bags, or repair them.")
+    return values[:, 0]
 
 
 def check_proportions_differ(proportions: Array) -> None:

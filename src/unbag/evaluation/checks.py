@@ -12,6 +12,7 @@ import numpy as np
 from unbag.bags import Bags, BagTarget, as_bags
 from unbag.bags.noise import rounding_grid
 from unbag.bags.reading import read_blocks
+from unbag.bags.tasks import refuse_amounts
 from unbag.errors import BagDataError, BagDataWarning
 from unbag.evaluation import bag_tests, feature_tests, order_tests
 from unbag.evaluation.bag_report import BagReport, Bias, Finding
@@ -178,6 +179,7 @@ def check_made_bags(
 
     See `check_bags`.
     """
+    refuse_amounts(bags.task, "check_bags")
     results = _answers(bags, read_blocks(blocks, bags.bag_of_row, bags.ids), level)
     corrected = _holm({name: found.p_value for name, found in results.items()})
     findings = [

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from unbag.arguments import check_choice, check_share
 from unbag.bags import Bags
-from unbag.bags.tasks import risk_scale
+from unbag.bags.tasks import refuse_amounts, risk_scale
 from unbag.errors import BagDataError
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.intervals import ResidualMoments, invert_law, square_cumulants
@@ -214,6 +214,7 @@ def law_of_estimate(
 
 def checked_scores(scores: Any, bags: Bags) -> Array:
     """Scores as floats of shape (n_instances, n_outputs), or an error that names what is wrong."""
+    refuse_amounts(bags.task, "An estimate from probabilities")
     if hasattr(scores, "detach"):
         scores = scores.detach().cpu()
     values = np.asarray(scores, dtype=float)

@@ -10,6 +10,7 @@ from scipy.special import logit
 
 from unbag.arguments import check_choice
 from unbag.bags import Bags
+from unbag.bags.tasks import refuse_amounts
 from unbag.errors import BagDataError
 from unbag.posterior.exact import exact_posterior
 from unbag.posterior.tilted import tilted_classes, tilted_posterior
@@ -78,6 +79,7 @@ def bag_posterior(probabilities: Any, bags: Bags, *, method: Method = "auto") ->
 
 
 def _checked(probabilities: Any, bags: Bags) -> Array:
+    refuse_amounts(bags.task, "bag_posterior")
     values = np.asarray(probabilities, dtype=float)
     values = values[:, None] if values.ndim == 1 else values
     if values.shape != (len(bags.X), bags.n_outputs):
