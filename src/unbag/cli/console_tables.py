@@ -39,7 +39,7 @@ def show_data(data: dict[str, Any], console: Console) -> None:
 
 
 def show_checks(checks: dict[str, Any], console: Console) -> None:
-    """The verdict, and what was raised."""
+    """The verdict, and the tests that failed."""
     console.print(f"Checks of {checks['n_bags']} bags: {checks['verdict']}")
     for finding in checks["findings"]:
         if finding["raised"]:

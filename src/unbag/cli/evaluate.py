@@ -81,7 +81,7 @@ def roles_again(
 
 
 def _in_order(names: list[str], before: tuple[str, ...]) -> tuple[str, ...]:
-    """The same names stand for the same outputs; others, for those in their place."""
+    """Match targets by name if the names are those of the fit, otherwise by position."""
     return before if sorted(names) == sorted(before) else tuple(names)
 
 

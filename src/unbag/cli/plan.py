@@ -85,13 +85,13 @@ def plan(
 
 
 def as_typed(words: str, context: typer.Context) -> str:
-    """Words about arguments of Python, as words about options."""
+    """Replace names of Python arguments by names of options."""
     options = {param.name: param.opts[0] for param in context.command.params}
     return re.sub(r"`(\w+)`", lambda found: options.get(found[1], found[0]), words)
 
 
 def plan_record(found: BagPlan) -> dict[str, Any]:
-    """The answer for a machine."""
+    """The answer as plain values."""
     return {
         "asked": found.asked,
         "answer": asdict(found.answer),

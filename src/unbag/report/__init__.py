@@ -1,4 +1,4 @@
-"""Rows and records become one self-contained HTML page."""
+"""A report about a fitted model: one self-contained HTML page."""
 
 from unbag.report.page import render_report
 

@@ -1,4 +1,4 @@
-"""The page about a fitted table: everything in one file, nothing fetched, no script."""
+"""The report of a fitted table: one HTML file without scripts or requests."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def histogram_chart(
 
 
 def candidates_chart(candidates: list[dict[str, Any]]) -> Chart:
-    """Square risk of each learner; natural groups tell none."""
+    """Square risk of each learner; it is unknown for natural groups."""
     known = [c for c in candidates if c["risk"] is not None]
     value, low, high = ([c["risk"][end] for c in known] for end in ("value", "low", "high"))
     risks = Series(value, range(len(known)), low, high, kind="intervals")

@@ -1,4 +1,4 @@
-"""Templates of pages: one layout, values escaped, unknown names refused."""
+"""Render templates: values are escaped, undefined names are errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables: reading files and frames, columns as numbers, bags of any size."""
+"""Tables: read files, find bags and columns, fit a model, in memory or out of core."""
 
 from unbag.tables.fit import fit_table
 from unbag.tables.index import BagIndex

@@ -1,4 +1,4 @@
-"""Which bags a model has learned from, as short marks: `unbag evaluate` warns by them."""
+"""Fingerprints of the bags a model was fitted on, to recognise them in an evaluation."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ KEPT = 1000
 
 
 def marks_of(index: BagIndex, positions: Array) -> str:
-    """Marks of the bags at these positions, as text: of all, or of the thousand with least ids.
+    """Fingerprints of the bags at these positions: of all, or of a thousand, as hexadecimal text.
 
-    The least are those with the least hashes, so that of two tables the same bags are kept.
+    Those with the smallest hashes are kept, so that two tables keep the same bags.
     """
     ids = _id_hashes(index)
     kept = positions[np.argsort(ids[positions], kind="stable")[:KEPT]]
@@ -28,14 +28,14 @@ def marks_of(index: BagIndex, positions: Array) -> str:
 
 
 def share_seen(index: BagIndex, marks: str) -> float:
-    """Share of a table's bags that are among those marked, by id, size and proportion.
+    """Share of a table's bags that have a fingerprint, by ID, size and proportion.
 
-    Ids alone may begin again in every table: unless most bags of a known id have its size and
-    proportion too, none is taken for the same.
+    IDs may be numbered anew in every table. So a known ID counts only if most bags of known IDs
+    have the known size and proportion too.
     """
     known = np.frombuffer(bytes.fromhex(marks), dtype=">u4").reshape(-1, 2).tolist()
     ids, values = _id_hashes(index), dict(known)
-    # Of ids beyond the last one kept nothing is known.
+    # Nothing is known of hashes beyond the largest one kept.
     near = np.flatnonzero(ids <= known[-1][0]) if len(known) >= KEPT else np.arange(len(ids))
     met = [position for position in near.tolist() if ids[position] in values]
     same = sum(values[ids[position]] == _value_hash(index, position) for position in met)

@@ -131,7 +131,7 @@ class BagTally:
             np.maximum.at(self.high[name], codes[new], numbers[new])
 
     def index(self, source: TableSource) -> BagIndex:
-        """All bags seen; `source` is where an error looks for the row."""
+        """The index of all bags; errors find their row in `source`."""
         groups, find = self.groups(), self._finder(source)
         if self.bag_table:
             groups, find = self._joined(groups, find), self._finder(self.bag_table)
@@ -167,7 +167,7 @@ class BagTally:
         return np.where(text.is_null().to_numpy(zero_copy_only=False), np.nan, codes)
 
     def _joined(self, groups: _Groups, find: Finder) -> _Groups:
-        """Sizes by the instances, all else by the bag table, in its order."""
+        """Join sizes from the rows with values from the bag table, in its order."""
         assert self.bag_table is not None and self.codes is not None
         tally = BagTally(self.roles, text=self.text)
         for chunk in self.bag_table.chunks(self.roles.of_bags):
@@ -191,7 +191,7 @@ class BagTally:
         own = self.roles.bag
 
         def find(bag: Any, column: str) -> str:
-            """The row in which a bag's value is another than before, or else the bag's first."""
+            """The first row whose value differs from the bag's first row, or else that row."""
             first: tuple[str, float] | None = None
             for chunk in source.chunks(list(dict.fromkeys([own, column]))):
                 same = pc.equal(bag_ids(chunk, own, text=self.text), bag)
@@ -212,7 +212,7 @@ class BagTally:
 
 @dataclass(frozen=True)
 class _Groups:
-    """Bags as they were met: rows, and the ends of each value that should be the same in all."""
+    """Bags in order of appearance: sizes, and the range of each value, which should be one."""
 
     ids: pa.Array
     sizes: Array
@@ -281,7 +281,7 @@ def _check_target(
     *,
     counted: bool,
 ) -> None:
-    """Refuse what no bag can have whose noise carries a proportion no further than `reach`."""
+    """Raise for impossible proportions or counts; noise may exceed the range by `reach`."""
     advice = " If noise was added on purpose, name its variance with --noise (`noise` in Python)."
     most, limit = (sizes, "the number of rows of the bag") if counted else (1, "1")
     if counted:

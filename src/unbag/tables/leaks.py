@@ -1,4 +1,4 @@
-"""Columns that leak labels or bags, and keys that are none."""
+"""Detect columns that leak labels or bag IDs, and keys that are not unique."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _told_by_labels(bags: Bags) -> Iterator[tuple[str, Array]]:
 
 
 class BagCopies:
-    """Find columns that repeat the bag's ID: a model would learn bags by heart."""
+    """Find columns that copy the bag ID: a model would memorise bags."""
 
     def __init__(self, bag: str, names: Sequence[str]) -> None:
         self.bag, self.names = bag, list(names)
@@ -77,7 +77,7 @@ class BagCopies:
         ]
 
     def check(self) -> None:
-        """Raise if there is one."""
+        """Raise if a column is left."""
         if self.names:
             raise TableError(
                 f"Column {self.names[0]!r} is a copy of the bag column {self.bag!r}. Leave it out "
@@ -86,7 +86,7 @@ class BagCopies:
 
 
 class RepeatedKeys:
-    """Find rows of the same key: their predictions could not be told apart."""
+    """Find keys that are not unique: predictions could not be joined by them."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names, self.n_rows = list(names), 0
@@ -99,7 +99,7 @@ class RepeatedKeys:
             self.parts.append(chunk.batch.select(self.names))
 
     def check(self) -> None:
-        """Warn if a key comes twice."""
+        """Warn if a key repeats."""
         if not self.parts or self.n_rows > MAX_KEYS:
             return
         keys = pa.Table.from_batches(self.parts)

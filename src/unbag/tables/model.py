@@ -44,7 +44,7 @@ NEEDED = ("model.json", "model.safetensors", "table.json", "fit.json")
 
 @dataclass(frozen=True, repr=False)
 class TableModel:
-    """What `unbag fit` makes of a table.
+    """A model fitted to a table, with its encoder and a record of the fit.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class TableModel:
     def predict_chunks(
         self, source: TableSource, *, keep: list[str]
     ) -> Iterator[tuple[Chunk, Array]]:
-        """Chunks of a table and their probabilities; the next ones are made meanwhile."""
+        """Chunks of a table and their probabilities, computed ahead in a thread."""
         columns = list(dict.fromkeys([*keep, *self.encoder.names]))
         chunks = (chunk for chunk in source.chunks(columns) if chunk.batch.num_rows)
         return prefetch((chunk, self.scores(self.encoder.encode_chunk(chunk))) for chunk in chunks)
@@ -169,7 +169,7 @@ class TableModel:
         return scores, make_bags_of(np.empty((n_rows, 0), dtype=np.float32), codes, table.index)
 
     def kept(self, names: Sequence[str]) -> list[str]:
-        """Columns of a table that its predictions repeat unless told otherwise."""
+        """Columns that predictions keep by default: keys and the bag."""
         return [name for name in (*self.roles.keys, self.roles.bag) if name in names]
 
     def _columns(self, scores: Array) -> dict[str, Any]:
@@ -188,7 +188,7 @@ class TableModel:
     def save(
         self, folder: str | Path, *, overwrite: bool = False, pages: Mapping[str, str] | None = None
     ) -> Path:
-        """Write a folder, all of it or nothing.
+        """Write a model folder atomically.
 
         Parameters
         ----------
@@ -259,7 +259,7 @@ def stated_error(record: dict[str, Any]) -> str:
 
 
 def check_free(folder: Path, *, overwrite: bool) -> None:
-    """Refuse what cannot be written, to write over anything but a model, and that unless asked."""
+    """Raise if the folder cannot be written, is no model, or may not be overwritten."""
     _check_writable(folder)
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
@@ -270,7 +270,7 @@ def check_free(folder: Path, *, overwrite: bool) -> None:
 
 
 def _check_writable(folder: Path) -> None:
-    """Try where the folder would be put together; nothing is left there."""
+    """Raise if no temporary folder can be made beside it."""
     if folder.resolve() == Path.cwd():
         raise ModelFolderError(f"{folder} is the folder you are in; name another one.")
     place = next(path for path in folder.absolute().parents if path.exists())

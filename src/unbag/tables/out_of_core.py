@@ -45,13 +45,13 @@ class StreamedFit:
         self.parts = BagParts(table, groups, rows_per_part=n_rows, folder=place)
 
     def held_out(self, name: str) -> Bags:
-        """Bags of a group; they were chosen to fit in memory."""
+        """Bags of a group, in memory: held-out groups are limited to fit."""
         return _joined([self.parts.bags(part) for part in self.parts.parts[name]])
 
     def fit(self, models: Sequence[str]) -> tuple[Any, dict[str, Estimate]]:
-        """The model of the least square risk on the choosing bags, fitted again with them.
+        """Select the model with the smallest square risk on the choosing bags, and refit it.
 
-        Returns the classifier, and the risk of each model, the least first.
+        Returns the classifier, and the risk of each model, the smallest first.
         """
         choosing, risks, epochs = self.held_out("choosing"), {}, {}
         if "ridge" in models:

@@ -168,7 +168,7 @@ class BagParts:
         return features.take(order, axis=0), codes.take(order), ends[1:]  # before: of no part
 
     def _buffers(self, n_rows: int) -> tuple[Array, Array]:
-        """Memory for the features of a chunk, by columns and by rows; fresh pages cost a third."""
+        """Reused memory for a chunk, column by column and row by row: fresh pages cost a third."""
         size = n_rows * self.n_features
         if getattr(self._memory, "size", -1) < size:
             self._memory.size, self._memory.arrays = size, np.empty((2, size), dtype=np.float32)
@@ -186,7 +186,7 @@ class BagParts:
         return make_bags_of(X, self._places[codes], self.index, self._positions[part])
 
     def rows(self, parts: Sequence[int], *, n_rows: int = 65_536) -> Iterator[tuple[Array, Array]]:
-        """Features and bags of the rows of parts, some at a time, in the order they came."""
+        """Features and bags of the rows of parts, some at a time."""
         for part in parts:
             yield from self._read(part, n_rows)
 

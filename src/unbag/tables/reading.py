@@ -139,7 +139,7 @@ def open_table(source: Any, *, chunk_rows: int = CHUNK_ROWS) -> TableSource:
 
 
 def integer_columns(source: TableSource, names: Sequence[str]) -> list[str]:
-    """Text columns that hold integers only, written as they would be written again."""
+    """Text columns whose every value is a plain integer, without leading zeros."""
     found = [n for n in names if isinstance(source, TableFiles) and source.reads_text(n)]
     for chunk in source.chunks(found) if found else ():
         columns = {name: chunk.batch.column(name) for name in found}
@@ -194,7 +194,7 @@ def _format_of(path: Path) -> str:
 
 
 def _partition_of(path: Path, root: Path | None, columns: Sequence[str]) -> dict[str, str | None]:
-    """Values that folders named ``column=value`` between the root and a file stand for."""
+    """Values of the folders named ``column=value`` above a file."""
     if root is None:
         return {}
     parts = path.relative_to(root).parts if root.is_dir() else path.parts
@@ -283,7 +283,7 @@ def _read_arrow(path: Path, columns: list[str], rows: int) -> Iterator[pa.Record
 
 
 def _json_blocks(path: Path) -> Iterator[pa.Table]:
-    """Whole lines of some megabytes at a time, each of which may have types of its own."""
+    """Whole lines, some megabytes at a time; types are inferred for each block."""
     with (
         pa.input_stream(str(path), compression="detect") as stream,
         io.BufferedReader(stream) as file,
@@ -321,7 +321,7 @@ def _read_parquet(
 
 @contextmanager
 def _named(path: Path, names: Sequence[str] = ()) -> Iterator[None]:
-    """Name the file, and the column where it is known, in the errors of a reader."""
+    """Add the file, and the column if known, to the errors of a reader."""
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError, StopIteration) as error:

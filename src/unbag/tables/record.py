@@ -74,7 +74,7 @@ def model_of(table: BagTable, fit: TableFit, options: FitOptions, *, command: st
 def fit_record(
     table: BagTable, fit: TableFit, options: FitOptions, *, command: str
 ) -> dict[str, Any]:
-    """All of a fit."""
+    """The record of a fit."""
     seen = fit.split.of(["training", "choosing"])
     settings = {name: getattr(options, name) for name in ("models", "quick", "held_out", "seed")}
     return plain(
@@ -212,7 +212,7 @@ def checks_record(report: BagReport) -> dict[str, Any]:
 
 
 def evaluation_record(found: Evaluation, outputs: Sequence[str] = ()) -> dict[str, Any]:
-    """Metrics with intervals, and the curves; those of one output are called by its name."""
+    """Metrics with intervals, and curves; outputs are named by their columns."""
     names = {f"[{number}]": f"[{name}]" for number, name in enumerate(outputs)}
 
     def renamed(metric: str) -> str:

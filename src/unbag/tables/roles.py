@@ -1,4 +1,4 @@
-"""Which column means what."""
+"""`Roles`: the meaning of each column of a table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROUNDING = "rounding"
 
 @dataclass(frozen=True)
 class Roles:
-    """What the columns of a table are.
+    """The meaning of each column of a table.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Roles:
         return found
 
     def check(self, names: Iterable[str], *, of_bags: Iterable[str] | None = None) -> None:
-        """Refuse names that no table has; `of_bags` are the columns of a separate bag table."""
+        """Raise for unknown columns; `of_bags` are the columns of a separate bag table."""
         names = list(names)
         bag_columns = names if of_bags is None else list(of_bags)
         require(names, [self.bag, *self.keys, *self.ignored, *self.categories, *self.numbers])

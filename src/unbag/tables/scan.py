@@ -132,7 +132,7 @@ def _unused(encoder: TableEncoder) -> str:
 
 
 def _compare_as_text(source: TableSource, bags: TableSource | None, bag: str) -> bool:
-    """Whether the IDs of one of two tables are text, as in CSV, so that the other's must be."""
+    """Whether either table has IDs as text, as CSV has: then IDs are compared as text."""
     return bags is not None and any(
         isinstance(s, TableFiles) and s.reads_text(bag) for s in (source, bags)
     )
@@ -159,7 +159,7 @@ def read_bags(table: BagTable, positions: Array | None = None) -> Bags:
 
 
 def make_bags_of(X: Array, places: Array, index: BagIndex, positions: Array | None = None) -> Bags:
-    """Bags at these positions of the index, or all, of instances whose place there is known."""
+    """Make the bags at these positions from instances and their places among them."""
     positions = np.arange(index.n_bags) if positions is None else positions
     rows, ends = grouped(places, len(positions))
     sizes = index.sizes[positions]

@@ -1,4 +1,4 @@
-"""Train on bags that do not fit in memory: the same step, on parts read one after the other."""
+"""Train nets on bags that do not fit in memory, part by part."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def train_stream(
     monitors: Sequence[Monitor] = (),
     settings: Settings | None = None,
 ) -> list[TrialResult]:
-    """Train trials on bags kept on disk; in memory are three parts, two of them read ahead.
+    """Train trials on bags on disk; three parts are in memory, two of them prefetched.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class _Stream:
         return SingleLearner(models[0]) if len(models) == 1 else StackedLearner(models)
 
     def _moments(self) -> Moments:
-        """Moments of the features; bags are dealt at random, so a few parts stand for all."""
+        """Moments of the features, from a few parts: bags are assigned to parts at random."""
         sizes = np.bincount(self.parts.part_of + 1, self.parts.index.sizes)[1:]
         enough = np.searchsorted(np.cumsum(sizes[self.numbers]), SAMPLE_ROWS) + 1
         some = self.numbers[:enough]
@@ -194,7 +194,7 @@ class _Stream:
 
 
 def _standardise(models: Sequence[torch.nn.Module], moments: Moments) -> None:
-    """Tell the layers that need them the moments of the training rows."""
+    """Set the moments of layers that standardise."""
     for model in models:
         for layer in model.modules():
             if isinstance(layer, Standardize):

@@ -1,4 +1,4 @@
-"""Write a table chunk by chunk, or a page; until it is complete its name does not exist."""
+"""Write a table chunk by chunk, or a page, atomically."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TableWriter:
 
 
 def _parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """Scores and keys are nearly all different: looking for repeated ones takes very long."""
+    """Without dictionaries for numbers: scores hardly repeat, and looking for it is slow."""
     repeated = [field.name for field in schema if is_text(field.type)]
     return pq.ParquetWriter(path, schema, use_dictionary=repeated)
 
@@ -51,7 +51,7 @@ def _parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
 def write_table(
     path: str | Path, *, overwrite: bool = False, source: TableSource | None = None
 ) -> Iterator[TableWriter]:
-    """Open a file for writing under a temporary name, and give it its own at the end.
+    """Open a file for writing under a temporary name, and rename it at the end.
 
     After an error nothing is left, and a file that was there before is untouched.
 
@@ -89,7 +89,7 @@ def write_table(
 
 
 def write_page(path: str | Path, text: str, *, overwrite: bool = False) -> None:
-    """Write an HTML page, all of it or nothing."""
+    """Write an HTML page atomically."""
     part = _part(Path(path), (".html",), overwrite=overwrite)
     try:
         part.write_text(text, encoding="utf-8")
