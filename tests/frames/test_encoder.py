@@ -4,8 +4,12 @@ import json
 from datetime import date
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 from unbag.errors import TableError
 from unbag.frames import TableEncoder
@@ -296,3 +300,14 @@ def test_what_is_declared_a_number_is_one(values, says):
 @pytest.mark.parametrize("values", [[None, None], [3, 3], [None, 3], ["3", "4"]])
 def test_a_declared_number_may_be_missing_or_constant_or_written_as_text(values):
     TableEncoder(numbers=["x"]).fit(pa.table({"x": values}))
+
+
+def test_it_is_a_transformer_in_pipelines_and_frames_out():
+    frame = pd.DataFrame({"c": ["a", "b", "a", "b"] * 5, "x": [1.0, None, 3.0, 4.0] * 5})
+    labels = frame["c"] == "a"
+    model = make_pipeline(TableEncoder(), LogisticRegression()).fit(frame, labels)
+    assert model.score(frame, labels) == 1
+    assert model[:-1].get_feature_names_out().tolist() == ["c=a", "c=b", "x", "x missing"]
+    framed = TableEncoder().set_output(transform="pandas").fit_transform(frame)
+    assert framed.columns.tolist() == ["c=a", "c=b", "x", "x missing"]
+    assert clone(TableEncoder(categories=("x",))).fit(frame).columns_[1].kind == "category"
