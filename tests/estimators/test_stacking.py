@@ -23,7 +23,7 @@ from unbag.estimators.stack_weights import (
     risk_matrix,
     risk_weights,
 )
-from unbag.estimators.stacking import find_grouping
+from unbag.evaluation.grouping import find_grouping
 
 FAST = [
     ("prior", BagRidgeClassifier(penalties=[1e12])),

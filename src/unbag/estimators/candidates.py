@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from unbag.bags import Bags
+from unbag.estimators.boosting import BagBoostingClassifier
 from unbag.estimators.em import BagEMClassifier
 from unbag.estimators.logistic import BagLogisticClassifier
 from unbag.estimators.ridge import BagRidgeClassifier
+from unbag.extras import has_module
 
-__all__ = ["Candidates", "check_candidates", "default_candidates"]
+__all__ = [
+    "Candidates",
+    "check_candidates",
+    "default_candidates",
+    "fit_candidate",
+]
 
+Array = NDArray[Any]
 Candidates = dict[str, Any]
 # A penalty that leaves nothing but the intercept.
 ONLY_PRIOR = 1e12
@@ -35,14 +47,21 @@ def default_candidates(
     seed : int
     """
     common: dict[str, Any] = {"bag_effects": natural, "random_state": seed}
-    rounds = 2 if quick or natural else 5
     few = data.n_bags < MIN_BAGS_FOR_RATES
+    rounds = 2 if quick or natural else 3 if few else 5
     found: list[tuple[str, Any]] = [
         ("prior", BagRidgeClassifier(penalties=[ONLY_PRIOR], standardise=False)),
         ("ridge", BagRidgeClassifier(standardise=False)),
         ("logistic", BagLogisticClassifier(**common)),
     ]
     starts: tuple[str, ...] = ("ridge", "linear") if few else ("rate", "linear")
+    if natural and not few and not quick and has_module("lightgbm"):
+        # Rates of natural groups are no start for trees, which find the groups by their features.
+        starts = ("linear",)
+        grown = BagBoostingClassifier(
+            rule="count_likelihood", n_estimators=300, n_runs=1, random_state=seed
+        )
+        found.append(("count_boosting", grown))
     if quick:
         starts = ("linear",) if few or natural else ("rate",)
     else:
@@ -53,6 +72,8 @@ def default_candidates(
             start=start,  # type: ignore[arg-type]
             n_rounds=rounds,
             relaxation=1.0 if natural else None,
+            # Folds of few or unlike bags differ much, and so do the fits.
+            n_runs=2 if (natural or few) and not quick else 1,
             random_state=seed,
         )
         found.append((f"em_{start}", em))
@@ -77,3 +98,14 @@ def check_candidates(given: Sequence[tuple[str, Any]]) -> Candidates:
     if unfit:
         raise ValueError(f"candidates must have predict_proba, which {unfit[0]!r} lacks.")
     return named
+
+
+def fit_candidate(estimator: Any, data: Bags, blocks: Array | None) -> Any:
+    """Fit to a `Bags`; estimators of others get arrays."""
+    model = clone(estimator)
+    if hasattr(model, "fit_bags"):
+        by_blocks = blocks is not None and "blocks" in signature(model.fit_bags).parameters
+        return model.fit_bags(data, blocks=blocks) if by_blocks else model.fit_bags(data)
+    values = np.repeat(data.proportions, data.sizes, axis=0)
+    ids = np.repeat(np.arange(data.n_bags), data.sizes)
+    return model.fit(data.X[data.rows], values, bags=ids)

@@ -22,16 +22,9 @@ from unbag.estimators.em_rounds import (
     make_state,
     run_em,
 )
-from unbag.estimators.saving import ModelFolderError, read_folder, write_folder
-from unbag.estimators.soft_labels import (
-    ClassifierModel,
-    LinearModel,
-    SoftModel,
-    TreeModel,
-    soft_learner,
-)
+from unbag.estimators.saving import read_folder, write_folder
+from unbag.estimators.soft_labels import model_of, soft_learner, tensors_of
 from unbag.estimators.tree_stopping import gathered
-from unbag.extras import import_extra
 from unbag.randomness import draw_seed
 
 __all__ = ["BagEMClassifier"]
@@ -239,7 +232,7 @@ class BagEMClassifier(BagEstimator):
         tensors: dict[str, Array] = {}
         for i, run in enumerate(self.runs_):
             tensors[f"slopes_{i}"] = np.array([run.calibration.slopes, run.calibration.shifts])
-            tensors |= {f"{name}_{i}": part for name, part in _tensors_of(run.model).items()}
+            tensors |= {f"{name}_{i}": part for name, part in tensors_of(run.model).items()}
         description |= {"start": self.start_, "n_runs_saved": len(self.runs_)}
         return write_folder(folder, description, tensors)
 
@@ -253,7 +246,7 @@ class BagEMClassifier(BagEstimator):
             slopes, shifts = tensors[f"slopes_{i}"]
             own = {k.removesuffix(f"_{i}"): v for k, v in tensors.items() if k.endswith(f"_{i}")}
             calibration = Calibration(tuple(slopes.tolist()), tuple(shifts.tolist()))
-            fitted = _model_of(own, model.task_, folder)
+            fitted = model_of(own, model.task_, folder)
             model.runs_.append(EMRun(fitted, calibration, np.empty((0, 1)), np.empty(0)))
         return model
 
@@ -294,33 +287,3 @@ def blocks_of_bags(blocks: Any, data: Bags) -> Array | None:
     if (values[data.rows] != np.repeat(found, data.sizes)).any():
         raise BagDataError("blocks must be the same for all instances of a bag.")
     return found
-
-
-def _tensors_of(model: SoftModel) -> dict[str, Array]:
-    if isinstance(model, TreeModel):
-        texts = [booster.model_to_string().encode() for booster in model.boosters]
-        return {f"booster{j}": np.frombuffer(text, np.uint8) for j, text in enumerate(texts)}
-    if isinstance(model, LinearModel):
-        return {"weights": model.weights, "intercept": model.intercept}
-    fitted = model.fitted if isinstance(model, ClassifierModel) else []
-    if not all(type(one).__name__ == "LogisticRegression" for one in fitted) or not fitted:
-        kind = type(fitted[0]).__name__ if fitted else type(model).__name__
-        raise ModelFolderError(
-            f"A {kind} has no form that could be saved and read back without executing it. "
-            "BagEMClassifier saves trees of LightGBM (estimator=None) and LogisticRegression; "
-            "keep others with joblib, where you trust the file."
-        )
-    weights = np.concatenate([one.coef_ for one in fitted]).T
-    return {"weights": weights, "intercept": np.concatenate([one.intercept_ for one in fitted])}
-
-
-def _model_of(tensors: dict[str, Array], task: Task, folder: str | Path) -> SoftModel:
-    if "weights" in tensors:
-        return LinearModel(tensors["weights"], tensors["intercept"], task)
-    lightgbm = import_extra("lightgbm", extra="gbm", purpose="Reading boosted trees")
-    names = sorted((n for n in tensors if n.startswith("booster")), key=lambda n: int(n[7:]))
-    try:
-        boosters = [lightgbm.Booster(model_str=tensors[n].tobytes().decode()) for n in names]
-    except (lightgbm.basic.LightGBMError, UnicodeDecodeError) as error:
-        raise ModelFolderError(f"{folder} holds trees that cannot be read: {error}.") from error
-    return TreeModel(boosters, task)

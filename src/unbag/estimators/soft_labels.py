@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inspect import signature
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from unbag.bags import Task
+from unbag.estimators.saving import ModelFolderError
 from unbag.extras import has_module, import_extra
 from unbag.randomness import numpy_generator
 
@@ -23,7 +25,9 @@ __all__ = [
     "SoftModel",
     "TreeLearner",
     "TreeModel",
+    "model_of",
     "soft_learner",
+    "tensors_of",
 ]
 
 Array = NDArray[Any]
@@ -197,3 +201,35 @@ def _normalised(scores: Array, task: Task) -> Array:
     if task != "multiclass":
         return scores
     return scores / np.maximum(scores.sum(axis=1, keepdims=True), 1e-300)
+
+
+def tensors_of(model: SoftModel) -> dict[str, Array]:
+    """What is saved of a model: texts of boosters, or weights of logistic regressions."""
+    if isinstance(model, TreeModel):
+        texts = [booster.model_to_string().encode() for booster in model.boosters]
+        return {f"booster{j}": np.frombuffer(text, np.uint8) for j, text in enumerate(texts)}
+    if isinstance(model, LinearModel):
+        return {"weights": model.weights, "intercept": model.intercept}
+    fitted = model.fitted if isinstance(model, ClassifierModel) else []
+    if not all(type(one).__name__ == "LogisticRegression" for one in fitted) or not fitted:
+        kind = type(fitted[0]).__name__ if fitted else type(model).__name__
+        raise ModelFolderError(
+            f"A {kind} has no form that could be saved and read back without executing it. "
+            "BagEMClassifier saves trees of LightGBM (estimator=None) and LogisticRegression; "
+            "keep others with joblib, where you trust the file."
+        )
+    weights = np.concatenate([one.coef_ for one in fitted]).T
+    return {"weights": weights, "intercept": np.concatenate([one.intercept_ for one in fitted])}
+
+
+def model_of(tensors: dict[str, Array], task: Task, folder: str | Path) -> SoftModel:
+    """The model that `tensors_of` was given."""
+    if "weights" in tensors:
+        return LinearModel(tensors["weights"], tensors["intercept"], task)
+    lightgbm = import_extra("lightgbm", extra="gbm", purpose="Reading boosted trees")
+    names = sorted((n for n in tensors if n.startswith("booster")), key=lambda n: int(n[7:]))
+    try:
+        boosters = [lightgbm.Booster(model_str=tensors[n].tobytes().decode()) for n in names]
+    except (lightgbm.basic.LightGBMError, UnicodeDecodeError) as error:
+        raise ModelFolderError(f"{folder} holds trees that cannot be read: {error}.") from error
+    return TreeModel(boosters, task)

@@ -12,13 +12,17 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.special import logit
-from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from unbag.arguments import check_choice
 from unbag.bags import Bags, Task
 from unbag.estimators.base import BagEstimator
-from unbag.estimators.candidates import Candidates, check_candidates, default_candidates
+from unbag.estimators.candidates import (
+    Candidates,
+    check_candidates,
+    default_candidates,
+    fit_candidate,
+)
 from unbag.estimators.em import blocks_of_bags
 from unbag.estimators.em_rounds import block_folds
 from unbag.estimators.logistic import filled, scaled_columns
@@ -58,7 +62,7 @@ class BagStackingClassifier(RiskRepr, BagEstimator):
     candidates : sequence of (str, estimator), optional
         Names and estimators that take bags. By default: the constant prior, the naive logistic
         regression on rates, ridge, logistic regression by counts, and EM around boosted trees from
-        two starts.
+        two starts; for natural groups, trees boosted by the likelihood of counts.
     grouping : {"auto", "random", "natural"}
         Whether bags are random groups of instances. "auto" tests whether proportions and features
         vary between bags as they do for random groups.
@@ -215,7 +219,7 @@ class BagStackingClassifier(RiskRepr, BagEstimator):
     def _in_parallel(
         self, names: list[str], tasks: list[tuple[Any, Bags, Array | None]]
     ) -> list[Any]:
-        jobs = (delayed(_fit_candidate)(e, self._for(e, d), b) for e, d, b in tasks)
+        jobs = (delayed(fit_candidate)(e, self._for(e, d), b) for e, d, b in tasks)
         fitted = []
         with progress_bar("fitting", len(tasks), show=self.verbose) as tick:
             for model in Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs):
@@ -299,18 +303,6 @@ class BagStackingClassifier(RiskRepr, BagEstimator):
             for i, (name, kind) in enumerate(description["candidate_kinds"])
         }
         return model
-
-
-def _fit_candidate(estimator: Any, data: Bags, blocks: Array | None) -> Any:
-    """Fit to a `Bags`; estimators of others get arrays."""
-    model = clone(estimator)
-    if blocks is not None and hasattr(model, "relaxation"):
-        return model.fit_bags(data, blocks=blocks)
-    if hasattr(model, "fit_bags"):
-        return model.fit_bags(data)
-    values = np.repeat(data.proportions, data.sizes, axis=0)
-    ids = np.repeat(np.arange(data.n_bags), data.sizes)
-    return model.fit(data.X[data.rows], values, bags=ids)
 
 
 def _honest_scores(cross: CrossFit, scores: Array, folds: Array, data: Bags, seed: int) -> Array:
