@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         BagEMClassifier,
         BagLogisticClassifier,
         BagRidgeClassifier,
+        BagRidgeRegressor,
         BagStackingClassifier,
     )
     from unbag.evaluation import (
@@ -46,6 +47,7 @@ __all__ = [
     "BagKFold",
     "BagLogisticClassifier",
     "BagRidgeClassifier",
+    "BagRidgeRegressor",
     "BagStackingClassifier",
     "BagTarget",
     "Bags",
@@ -81,6 +83,7 @@ _HOMES = {
         "BagEMClassifier",
         "BagLogisticClassifier",
         "BagRidgeClassifier",
+        "BagRidgeRegressor",
         "BagStackingClassifier",
     ),
     "unbag.evaluation": (

@@ -5,6 +5,7 @@ from unbag.estimators.classifier import BagClassifier
 from unbag.estimators.em import BagEMClassifier
 from unbag.estimators.logistic import BagLogisticClassifier
 from unbag.estimators.ridge import BagRidgeClassifier
+from unbag.estimators.ridge_regressor import BagRidgeRegressor
 from unbag.estimators.saving import ModelFolderError
 from unbag.estimators.stacking import BagStackingClassifier
 
@@ -14,6 +15,7 @@ __all__ = [
     "BagEMClassifier",
     "BagLogisticClassifier",
     "BagRidgeClassifier",
+    "BagRidgeRegressor",
     "BagStackingClassifier",
     "ModelFolderError",
 ]

@@ -7,37 +7,28 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from unbag.bags import Bags, Task, bags_of, refuse_without_bags, variance_of
+from unbag.bags.tasks import refuse_amounts
 from unbag.bags.validation import check_proportions_differ
 from unbag.errors import BagDataError
-from unbag.estimators.saving import plain_parameters
+from unbag.estimators.instances import InstanceEstimator
 from unbag.evaluation.risk import estimate_risk
-from unbag.frames import TableEncoder, frame_encoder
 
 __all__ = ["BagEstimator"]
 
 Array = NDArray[Any]
 
 
-class BagEstimator(ClassifierMixin, BaseEstimator):
+class BagEstimator(ClassifierMixin, InstanceEstimator):
     """Base of the classifiers: `fit` and `score` take bags, and `bags=None` is supervised learning.
 
-    A frame with strings, categories, dates or missing values is encoded by `encoder_`, a
-    `TableEncoder`; one of plain numbers is used as it is.
-
-    With scikit-learn's metadata routing on, ``groups=`` feeds the splitter, `fit` and `score`.
+    See `InstanceEstimator` for frames and metadata routing.
     """
-
-    task_: Task
-    encoder_: TableEncoder | None
-    __metadata_request__fit = {"bags": "groups"}  # noqa: RUF012
-    __metadata_request__score = {"bags": "groups"}  # noqa: RUF012
-    __metadata_request__partial_fit = {"bags": "groups"}  # noqa: RUF012
 
     def _read(
         self,
@@ -57,6 +48,7 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
+        refuse_amounts(task, type(self).__name__)
         names = list(getattr(y, "columns", ()))
         y = np.asarray(y)
         X = self._numbers(X, reset=reset, **self._input_checks())
@@ -79,16 +71,9 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
         self.task_ = data.task
         return data
 
-    def _numbers(self, X: Any, *, reset: bool, **checks: Any) -> Any:
-        """Validate instances; a frame with text, dates or gaps is encoded by a `TableEncoder`."""
-        if reset:
-            self.encoder_ = frame_encoder(X)
-        if self.encoder_ is not None:
-            X = self.encoder_.transform(X)
-        return validate_data(self, X, reset=reset, **checks)
-
     def _adopt(self, task: Task, n_outputs: int, n_features: int) -> None:
         """Set what `_read` learns, for bags that are validated already."""
+        refuse_amounts(task, type(self).__name__)
         self.task_ = task
         self.classes_ = np.arange(max(2, n_outputs))
         self.n_features_in_, self.encoder_ = n_features, None
@@ -115,35 +100,13 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
         return Bags(X, np.arange(n), np.ones(n, int), values, list(range(n)), None, self.task_)
 
     def _description(self) -> dict[str, Any]:
-        """What a model folder says of any estimator."""
-        check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        return {
-            "kind": type(self).__name__,
-            "task": self.task_,
-            "classes": self.classes_.tolist(),
-            "n_features": int(self.n_features_in_),
-            "feature_names": None if names is None else names.tolist(),
-            "encoder": None if self.encoder_ is None else self.encoder_.to_dict(),
-            "parameters": plain_parameters(self.get_params(deep=False)),
-        }
+        return super()._description() | {"classes": self.classes_.tolist()}
 
     @classmethod
     def _described(cls, description: dict[str, Any]) -> Self:
-        """Read what `_description` wrote."""
-        model = cls(**description["parameters"])
-        model.task_ = description["task"]
+        model = super()._described(description)
         model.classes_ = np.asarray(description["classes"])
-        model.n_features_in_ = description["n_features"]
-        encoder = description["encoder"]
-        model.encoder_ = None if encoder is None else TableEncoder.from_dict(encoder)
-        if description["feature_names"] is not None:
-            model.feature_names_in_ = np.asarray(description["feature_names"], dtype=object)
         return model
-
-    @staticmethod
-    def _input_checks() -> dict[str, Any]:
-        return {"dtype": [np.float32, np.uint8], "allow_nd": True, "ensure_min_samples": 2}
 
     def _scores(self, X: Array) -> Array:
         """Probabilities of shape (n,) or (n, n_outputs)."""
@@ -152,11 +115,6 @@ class BagEstimator(ClassifierMixin, BaseEstimator):
     def _decisions(self, X: Array) -> Array:
         """Unbounded scores of the same shape that `predict` agrees with."""
         raise NotImplementedError
-
-    def _instances(self, X: Any) -> Array:
-        check_is_fitted(self)
-        checks = self._input_checks() | {"ensure_min_samples": 1}
-        return np.asarray(self._numbers(X, reset=False, **checks))
 
     def decision_function(self, X: Any) -> Array:
         """How surely an instance is positive, or has a label: above zero, `predict` says it is.

@@ -10,8 +10,16 @@ from numpy.typing import NDArray
 from unbag.bags import Bags
 from unbag.errors import BagDataError
 from unbag.evaluation.residual_moments import noise_of
+from unbag.evaluation.risk import pairwise_value
 
-__all__ = ["BagStatistics", "RidgeSolution", "project_to_simplex", "residual_weights"]
+__all__ = [
+    "AmountStatistics",
+    "BagStatistics",
+    "RidgeSolution",
+    "amount_variance",
+    "project_to_simplex",
+    "residual_weights",
+]
 
 Array = NDArray[Any]
 LARGEST_FEATURE = 1e140  # squares, times as many rows as there may be, are finite
@@ -41,7 +49,7 @@ class BagStatistics:
 
     def joined(self, other: BagStatistics) -> BagStatistics:
         """Of these bags and others."""
-        return BagStatistics(
+        return type(self)(
             *(np.concatenate([getattr(self, n), getattr(other, n)]) for n in vars(self))
         )
 
@@ -51,12 +59,30 @@ class BagStatistics:
         return residual_weights(self.sizes, self.noise)
 
 
-def residual_weights(sizes: Array, noise: Array) -> Array:
+class AmountStatistics(BagStatistics):
+    """Of averages of amounts, whose variance is not known beforehand."""
+
+    @property
+    def weights(self) -> Array:
+        """What each bag counts."""
+        variance = amount_variance(self.proportions, self.sizes, self.noise)
+        return residual_weights(self.sizes, self.noise, variance)
+
+
+def amount_variance(averages: Array, sizes: Array, noise: Array) -> float:
+    """Variance of single amounts: from their averages, less noise, but at least a tenth of both."""
+    centred = averages - np.average(averages, axis=0, weights=sizes)
+    both = pairwise_value(centred, sizes)
+    return max(pairwise_value(centred, sizes, noise), both / 10) or 1.0
+
+
+def residual_weights(sizes: Array, noise: Array, variance: float = 0.25) -> Array:
     """Inverse variance of each bag's residual, up to a factor: that of exact bags is their size.
 
-    A residual has variance (R - B)/k + noise; 1/4 bounds R - B and is its value for a guess.
+    A residual has variance (R - B)/k + noise; 1/4 bounds R - B for labels, and is its value for a
+    guess.
     """
-    return sizes / (1 + 4 * sizes * noise)
+    return sizes / (1 + sizes * noise / variance)
 
 
 def _bag_means(data: Bags, chunk: int = 2_000_000) -> Array:

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unbag.bags import Bags, Task
+from unbag.bags import Task
 from unbag.bags.validation import check_proportions_differ
 from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator
-from unbag.estimators.closed_form import BagStatistics, RidgeSolution, project_to_simplex
-from unbag.estimators.saving import read_folder, write_folder
+from unbag.estimators.closed_form import BagStatistics, project_to_simplex
+from unbag.estimators.ridge_model import RidgeModel
 
 __all__ = ["BagRidgeClassifier"]
 
 Array = NDArray[Any]
 
 
-class BagRidgeClassifier(BagEstimator):
+class BagRidgeClassifier(BagEstimator, RidgeModel):
     r"""Linear classifier from bags, in closed form, with its penalty chosen without labels.
 
     For scores :math:`f(x) = w^\top x + b` the debiased square loss with a ridge penalty is a
@@ -75,16 +73,6 @@ class BagRidgeClassifier(BagEstimator):
     True
     """
 
-    def __init__(
-        self, *, penalties: Sequence[float] | None = None, standardise: bool | None = None
-    ) -> None:
-        self.penalties = penalties
-        self.standardise = standardise
-
-    @staticmethod
-    def _input_checks() -> dict[str, Any]:
-        return {"dtype": [np.float64, np.float32], "ensure_min_samples": 2}
-
     def fit(
         self,
         X: Any,
@@ -109,11 +97,6 @@ class BagRidgeClassifier(BagEstimator):
             None reads it off the proportions: several that add up to one are of classes.
         """
         return self._fit_statistics(BagStatistics.of(self._read(X, y, bags, noise_variance, task)))
-
-    def fit_bags(self, data: Bags) -> BagRidgeClassifier:
-        """Fit to a `Bags`."""
-        self._adopt(data.task, data.n_outputs, data.X.shape[1])
-        return self._fit_statistics(BagStatistics.of(data))
 
     def fit_means(
         self,
@@ -153,8 +136,7 @@ class BagRidgeClassifier(BagEstimator):
 
     def _fit_statistics(self, statistics: BagStatistics) -> BagRidgeClassifier:
         check_proportions_differ(statistics.proportions)
-        self._statistics = statistics
-        return self._solve()
+        return super()._fit_statistics(statistics)
 
     def partial_fit(
         self,
@@ -199,60 +181,12 @@ class BagRidgeClassifier(BagEstimator):
         self._statistics = added if seen is None else seen.joined(added)
         return self._solve()
 
-    def _solve(self) -> BagRidgeClassifier:
-        self._statistics.check()
-        grid = np.logspace(-6, 4, 60) if self.penalties is None else np.asarray(self.penalties)
-        if grid.ndim != 1 or len(grid) == 0 or not (np.isfinite(grid) & (grid >= 0)).all():
-            raise ValueError(
-                f"penalties must be a sequence of non-negative numbers, got {self.penalties!r}."
-            )
-        # Features in common units are better left alone, features in units of their own are not.
-        found = []
-        for standardise in (False, True) if self.standardise is None else (self.standardise,):
-            solution = RidgeSolution(self._statistics, standardise=standardise)
-            found.append((np.array([solution.leave_one_out(p) for p in grid]), solution))
-        self.leave_one_out_, solution = min(found, key=lambda errors: errors[0].min())
-        self.penalty_ = float(grid[self.leave_one_out_.argmin()])
-        coefficients, intercept = solution.coefficients(self.penalty_)
-        binary = self.task_ == "binary"
-        self.coef_ = coefficients[:, 0] if binary else coefficients
-        self.intercept_ = float(intercept[0]) if binary else intercept
-        return self
-
     def _decisions(self, X: Array) -> Array:
         scores = self._linear(X)
         return scores if self.task_ == "multiclass" else scores - 0.5
-
-    def _linear(self, X: Array, n_rows: int = 8192) -> Array:
-        """Linear scores, so few rows at a time that those turned to doubles stay in the cache."""
-        starts = range(0, len(X), n_rows)
-        products = [X[start : start + n_rows] @ self.coef_ for start in starts]
-        return np.concatenate(products) + self.intercept_
 
     def _scores(self, X: Array) -> Array:
         raw = self._linear(X)
         if self.task_ != "multiclass":
             return np.clip(raw, 0, 1)
         return project_to_simplex(raw)
-
-    def save(self, folder: str | Path) -> Path:
-        """Write `model.safetensors` and `model.json` into a folder."""
-        description = self._description() | {"penalty": self.penalty_}
-        tensors = {
-            "coef": np.asarray(self.coef_, dtype=float),
-            "intercept": np.atleast_1d(np.asarray(self.intercept_, dtype=float)),
-            "leave_one_out": self.leave_one_out_,
-        }
-        return write_folder(folder, description, tensors)
-
-    @classmethod
-    def load(cls, folder: str | Path) -> BagRidgeClassifier:
-        """Read a folder written by `save`; such a model predicts but cannot be fitted further."""
-        description, tensors = read_folder(folder, kind=cls.__name__)
-        model = cls._described(description)
-        model.penalty_ = description["penalty"]
-        model.coef_ = tensors["coef"]
-        binary = model.task_ == "binary"
-        model.intercept_ = float(tensors["intercept"][0]) if binary else tensors["intercept"]
-        model.leave_one_out_ = tensors["leave_one_out"]
-        return model

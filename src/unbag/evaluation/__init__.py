@@ -9,12 +9,13 @@ from unbag.evaluation.evaluate import evaluate, evaluate_bags
 from unbag.evaluation.label_flip import FlipCheck, check_flip, repair_flip
 from unbag.evaluation.natural_results import Bounds, NaturalEvaluation
 from unbag.evaluation.privacy import PrivacyNoise, privacy_noise
-from unbag.evaluation.results import Evaluation
+from unbag.evaluation.results import AmountEvaluation, Evaluation
 from unbag.evaluation.risk import estimate_risk, pairwise_value
 from unbag.evaluation.search import Candidate, Search, search_trials
 from unbag.evaluation.selection import bag_scorer, cross_fit_risk, cross_fit_scores
 
 __all__ = [
+    "AmountEvaluation",
     "BagEffects",
     "BagReport",
     "Bounds",

@@ -7,11 +7,13 @@ from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_regressor
 
 from unbag.arguments import check_choice
-from unbag.bags import Bags, as_bags
+from unbag.bags import Bags, Task, as_bags
 from unbag.errors import BagDataError
 from unbag.evaluation import calibration
+from unbag.evaluation.amounts import evaluate_amounts
 from unbag.evaluation.confusion import (
     CELLS,
     DECISION_METRICS,
@@ -27,7 +29,7 @@ from unbag.evaluation.natural import evaluate_natural
 from unbag.evaluation.natural_results import NaturalEvaluation
 from unbag.evaluation.positives import Positives, fit_positives, score_table
 from unbag.evaluation.residual_moments import fitted_noise_kurtosis, noise_of
-from unbag.evaluation.results import Evaluation
+from unbag.evaluation.results import AmountEvaluation, Evaluation
 from unbag.evaluation.risk import checked_scores, decisions, estimate_risk
 from unbag.evaluation.spread import Spread, mass_covariance, spread_of, studentised_interval
 
@@ -66,7 +68,8 @@ def evaluate(
     n_bins: int = 10,
     grouping: Grouping = "random",
     blocks: Any = None,
-) -> Evaluation | NaturalEvaluation:
+    task: Task | None = None,
+) -> Evaluation | NaturalEvaluation | AmountEvaluation:
     """Evaluate a classifier of single instances from bags, each metric with an interval.
 
     Parameters
@@ -95,10 +98,12 @@ def evaluate(
     blocks : array of shape (n_instances,) or (n_bags,), or mapping from bag, optional
         For natural groups: what bags have in common, such as a day. Blocks, not bags, are then
         taken for independent.
+    task : {"binary", "multiclass", "multilabel", "amount"}, optional
+        "amount" if predictions and averages are of real amounts, which is known of regressors.
 
     Returns
     -------
-    Evaluation, or NaturalEvaluation for natural groups
+    Evaluation, or NaturalEvaluation for natural groups, or AmountEvaluation for amounts
 
     Notes
     -----
@@ -118,9 +123,12 @@ def evaluate(
     >>> found["error"].low < 0.1 < found["error"].high
     True
     """
-    data = bags_to_score(X, y, bags=bags, noise_variance=noise_variance)
-    scores = scores_of(model_or_scores, X)
     check_choice("grouping", grouping, get_args(Grouping))
+    task = "amount" if _is_regressor(model_or_scores) else task
+    data = bags_to_score(X, y, bags=bags, noise_variance=noise_variance, task=task)
+    if data.task == "amount" or task == "amount":
+        return _evaluate_amounts(model_or_scores, X, data, grouping, confidence)
+    scores = scores_of(model_or_scores, X)
     options: dict[str, Any] = {"confidence": confidence, "n_bins": n_bins}
     sentence = "Bags are said to be natural groups." if grouping == "natural" else ""
     if grouping == "auto":
@@ -131,10 +139,29 @@ def evaluate(
     return replace(found, grouping=sentence)
 
 
-def bags_to_score(X: Any, y: Any, *, bags: Any, noise_variance: Any) -> Bags:
+def _is_regressor(model: Any) -> bool:
+    return hasattr(model, "predict") and not hasattr(model, "predict_proba") and is_regressor(model)
+
+
+def _evaluate_amounts(
+    model: Any, X: Any, data: Bags, grouping: Grouping, confidence: float
+) -> AmountEvaluation:
+    if grouping != "random":
+        raise BagDataError(
+            f"grouping must be 'random' for amounts, got {grouping!r}. What natural groups tell of "
+            "single amounts has no bounds."
+        )
+    predict = getattr(model, "predict", model)
+    predictions = predict(X.X if isinstance(X, Bags) else X) if callable(predict) else predict
+    return evaluate_amounts(predictions, data, confidence=confidence)
+
+
+def bags_to_score(
+    X: Any, y: Any, *, bags: Any, noise_variance: Any, task: Task | None = None
+) -> Bags:
     """Bags for a model's scores: what `X` holds, such as strings or gaps, is the model's affair."""
     instances = X if isinstance(X, Bags) else None
-    return as_bags(instances, y, bags=bags, noise_variance=noise_variance)
+    return as_bags(instances, y, bags=bags, noise_variance=noise_variance, task=task)
 
 
 def scores_of(model_or_scores: Any, X: Any) -> Any:

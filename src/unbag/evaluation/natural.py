@@ -17,6 +17,7 @@ from unbag.evaluation.bag_effects import BagEffects, estimate_bag_effects
 from unbag.evaluation.calibration import Curve
 from unbag.evaluation.confusion import CELLS, DECISION_METRICS
 from unbag.evaluation.estimate import Estimate
+from unbag.evaluation.jackknife import jackknife_estimate
 from unbag.evaluation.natural_results import Bounds, NaturalEvaluation
 from unbag.evaluation.risk import checked_scores
 from unbag.posterior import bag_posterior
@@ -180,25 +181,14 @@ def explained_deviance(
     fit = rates * np.log(means) + (1 - rates) * np.log1p(-means)
     parts = np.stack([sizes * (most - fit), sizes * most, sizes, sizes * rates], axis=1)
     sums = np.stack([np.bincount(units, column) for column in parts.T], axis=1)
-    n_units = len(sums)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        left = _log_unexplained(sums.sum(axis=0))
-        parts = left - _log_unexplained(sums.sum(axis=0) - sums)
-    value, bounds = 1 - float(np.exp(left)), (-np.inf, 1.0, n_units, confidence)
-    if n_units < 3 or not np.isfinite([left, *parts]).all():
-        few = "fewer than three bags or blocks" if n_units < 3 else "rates do not differ enough"
-        return Estimate(value, np.nan, np.nan, np.nan, *bounds, reason=few)
-    error = np.sqrt((n_units - 1) * parts.var())
-    reach = stats.t.ppf((1 + confidence) / 2, n_units - 1) * error
-    low, high = 1 - np.exp(left + np.array([reach, -reach]))
-    return Estimate(value, low, high, (1 - value) * error, *bounds)
+    return jackknife_estimate(_explained, sums, confidence=confidence, below_one=True)
 
 
-def _log_unexplained(sums: Array) -> Any:
+def _explained(sums: Array) -> Any:
     fit, most, size, positives = np.moveaxis(sums, -1, 0)
     rate = np.clip(positives / size, 0, 1)
     constant = most - size * (special.xlogy(rate, rate) + special.xlogy(1 - rate, 1 - rate))
-    return np.log(fit / np.where(constant > 1e-9 * size, constant, np.nan))
+    return 1 - fit / np.where(constant > 1e-9 * size, constant, np.nan)
 
 
 def _calibration(scores: Array, bags: Bags, n_bins: int, confidence: float) -> Curve:

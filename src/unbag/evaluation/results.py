@@ -14,47 +14,18 @@ from unbag.evaluation.calibration import Curve
 from unbag.evaluation.estimate import Estimate
 from unbag.extras import import_extra
 
-__all__ = ["Evaluation"]
+__all__ = ["AmountEvaluation", "Evaluation"]
 
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """How good a classifier is, as far as bags tell.
-
-    Attributes
-    ----------
-    estimates : dict of Estimate
-        By metric; by ``metric[output]`` for single classes and labels.
-    confusion, confusion_low, confusion_high : array
-        Share of instances by true (row) and predicted class (column): (2, 2), or
-        (n_classes, n_classes), or (n_labels, 2, 2).
-    roc, calibration : list of Curve
-        One for a binary task, otherwise one per class or label.
-    residuals : array of shape (n_bags,) or (n_bags, n_outputs)
-        Mean score of each bag minus its proportion.
-    task : str
-    n_bags, n_instances : int
-    confidence : float
-    equivalent_labels : float
-        Number of labelled instances that would tell the error as precisely.
-    grouping : str
-        Why the bags are taken for random groups; empty if that was not asked.
-    """
+class EstimateTable:
+    """Estimates by name that print as a table and export."""
 
     estimates: dict[str, Estimate]
-    confusion: Array
-    confusion_low: Array
-    confusion_high: Array
-    roc: list[Curve]
-    calibration: list[Curve]
-    residuals: Array
-    task: str
     n_bags: int
     n_instances: int
     confidence: float
-    equivalent_labels: float = field(default=float("nan"))
     grouping: str = ""
 
     def __getitem__(self, name: str) -> Estimate:
@@ -105,6 +76,45 @@ class Evaluation:
         """All estimates as plain numbers, for JSON, each with its note."""
         return {name: found.to_dict() for name, found in self.estimates.items()}
 
+
+@dataclass(frozen=True)
+class Evaluation(EstimateTable):
+    """How good a classifier is, as far as bags tell.
+
+    Attributes
+    ----------
+    estimates : dict of Estimate
+        By metric; by ``metric[output]`` for single classes and labels.
+    confusion, confusion_low, confusion_high : array
+        Share of instances by true (row) and predicted class (column): (2, 2), or
+        (n_classes, n_classes), or (n_labels, 2, 2).
+    roc, calibration : list of Curve
+        One for a binary task, otherwise one per class or label.
+    residuals : array of shape (n_bags,) or (n_bags, n_outputs)
+        Mean score of each bag minus its proportion.
+    task : str
+    n_bags, n_instances : int
+    confidence : float
+    equivalent_labels : float
+        Number of labelled instances that would tell the error as precisely.
+    grouping : str
+        Why the bags are taken for random groups; empty if that was not asked.
+    """
+
+    estimates: dict[str, Estimate]
+    confusion: Array
+    confusion_low: Array
+    confusion_high: Array
+    roc: list[Curve]
+    calibration: list[Curve]
+    residuals: Array
+    task: str
+    n_bags: int
+    n_instances: int
+    confidence: float
+    equivalent_labels: float = field(default=float("nan"))
+    grouping: str = ""
+
     def plot_roc(self) -> Chart:
         """The ROC curve, or one per class or label, with its pointwise band."""
         return roc_chart(_by_name(self.roc))
@@ -118,6 +128,28 @@ class Evaluation:
         counts, edges = np.histogram(self.residuals, bins="auto")
         bars = Series(edges.tolist(), counts.tolist(), kind="bars")
         return Chart("Residuals of bags", "mean score minus proportion", "bags", [bars])
+
+
+@dataclass(frozen=True)
+class AmountEvaluation(EstimateTable):
+    """How well amounts of single instances are predicted, as far as bags tell.
+
+    Attributes
+    ----------
+    estimates : dict of Estimate
+        "mse", the mean squared error; "r2", the share of the amounts' variance that is explained;
+        "bias", the mean prediction minus the mean amount.
+    residuals : array of shape (n_bags,)
+        Mean prediction of each bag minus its average.
+    n_bags, n_instances : int
+    confidence : float
+    """
+
+    estimates: dict[str, Estimate]
+    residuals: Array
+    n_bags: int
+    n_instances: int
+    confidence: float
 
 
 def _by_name(curves: Sequence[Curve]) -> dict[str, dict[str, Any]]:

@@ -1,0 +1,107 @@
+"""What the regressors share: reading averages of amounts as bags, predicting, scoring."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
+
+from unbag.bags import Bags, Task, bags_of, variance_of
+from unbag.errors import BagDataError
+from unbag.estimators.instances import InstanceEstimator
+from unbag.evaluation.amounts import evaluate_amounts
+
+__all__ = ["BagRegressorBase"]
+
+Array = NDArray[Any]
+
+
+class BagRegressorBase(RegressorMixin, InstanceEstimator):
+    """Base of the regressors: `fit` and `score` take bags, and `bags=None` is supervised learning.
+
+    See `InstanceEstimator` for frames and metadata routing.
+    """
+
+    @staticmethod
+    def _input_checks() -> dict[str, Any]:
+        return {"dtype": [np.float64, np.float32], "ensure_min_samples": 2}
+
+    def _read(self, X: Any, y: Any, bags: Any, noise_variance: Any, *, reset: bool = True) -> Bags:
+        """Validate the arguments of `fit`, or of `score`."""
+        bags, noise_variance = bags_of(y, bags), variance_of(y, noise_variance)
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        X = self._numbers(X, reset=reset, **self._input_checks())
+        y = check_array(np.asarray(y), ensure_2d=False, dtype=float, input_name="y")
+        y = column_or_1d(y, warn=True)
+        if len(X) != len(y):
+            raise BagDataError(
+                f"X and y must have the same length: inconsistent numbers of samples, "
+                f"{len(X)} and {len(y)}."
+            )
+        self.task_ = "amount"
+        if bags is not None:
+            return Bags.from_arrays(X, bags=bags, y=y, noise_variance=noise_variance, task="amount")
+        if noise_variance is not None:
+            raise BagDataError(
+                "noise_variance describes the averages of bags, but no bags were given. Pass "
+                f"`bags`, or a BagTarget as y. Got {noise_variance!r}."
+            )
+        n = len(X)
+        return Bags(X, np.arange(n), np.ones(n, int), y, list(range(n)), None, "amount")
+
+    def _adopt(self, task: Task, n_outputs: int, n_features: int) -> None:
+        """Set what `_read` learns, for bags that are validated already."""
+        if n_outputs > 1:
+            raise BagDataError(
+                f"{type(self).__name__} learns one amount, got {n_outputs} columns of a {task} "
+                "task. Fit one model a column."
+            )
+        self.task_, self.n_features_in_, self.encoder_ = "amount", n_features, None
+
+    def _amounts(self, X: Array) -> Array:
+        """Amount of each instance."""
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> Array:
+        """Amount of each instance."""
+        return self._amounts(self._instances(X))
+
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        bags: Any = None,
+        noise_variance: Any = None,
+        sample_weight: Any = None,
+    ) -> float:
+        """R2 of single amounts: measured on them, or estimated without them from bags.
+
+        Parameters
+        ----------
+        X : array of shape (n_instances, n_features)
+        y : array of shape (n_instances,)
+            Amounts; with `bags`, each instance's bag average.
+        bags : array of shape (n_instances,), optional
+            Bag of each instance. A `BagTarget` carries them itself.
+        noise_variance : float, mapping from bag, or array like `y`, optional
+            Known variance of zero-mean noise in the averages. A `BagTarget` may carry it too.
+        sample_weight : array of shape (n_instances,), optional
+            Only without bags: an average cannot be reweighted inside its bag.
+        """
+        check_is_fitted(self)
+        if bags_of(y, bags) is None and noise_variance is None:
+            return float(r2_score(y, self.predict(X), sample_weight=sample_weight))
+        if sample_weight is not None:
+            raise ValueError(
+                "sample_weight cannot be used with bags: a bag's average is an unweighted mean."
+            )
+        data = self._read(X, y, bags, noise_variance, reset=False)
+        return evaluate_amounts(self._amounts(np.asarray(data.X)), data)["r2"].value

@@ -1,0 +1,92 @@
+"""`BagRidgeRegressor`: a linear model of single amounts from averages of bags, in closed form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbag.errors import BagDataError
+from unbag.estimators.closed_form import AmountStatistics
+from unbag.estimators.regressor_base import BagRegressorBase
+from unbag.estimators.ridge_model import RidgeModel
+
+__all__ = ["BagRidgeRegressor"]
+
+Array = NDArray[Any]
+
+
+class BagRidgeRegressor(BagRegressorBase, RidgeModel):
+    r"""Linear regression of single amounts from averages of bags, in closed form.
+
+    .. math:: \min_{w, b} \frac 1 N \sum_i k_i \left( w^\top \bar x_i + b - a_i \right)^2
+              + \lambda u \, \lVert w \rVert^2
+
+    as for `BagRidgeClassifier`, but averages :math:`a_i` and predictions may be any numbers.
+
+    Parameters
+    ----------
+    penalties : sequence of float, optional
+        Values of :math:`\lambda` to choose from; by default 60 from 1e-6 to 1e4.
+    standardise : bool, optional
+        Whether the penalty is on weights of standardised features; None tries both.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+        Weights of the features as they are given to `fit`.
+    intercept_ : float
+    penalty_ : float
+        The penalty with the least error of leaving one bag out.
+    leave_one_out_ : array of shape (n_penalties,)
+        Estimate of the mean squared error of single amounts for each penalty.
+
+    Notes
+    -----
+    For bags that are random draws the minimised loss is, up to a constant factor of its second
+    part, the unbiased estimate of the squared error of single amounts.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 3)); amounts = 5 * X[:, 0] + rng.normal(size=2000)
+    >>> bags = np.repeat(np.arange(100), 20)
+    >>> y = amounts.reshape(100, 20).mean(axis=1)[bags]
+    >>> model = BagRidgeRegressor().fit(X, y, bags=bags)
+    >>> bool(model.score(X, amounts) > 0.9)
+    True
+    """
+
+    _kind = AmountStatistics
+
+    def fit(
+        self, X: Any, y: Any, *, bags: Any = None, noise_variance: Any = None
+    ) -> BagRidgeRegressor:
+        """Fit to bags.
+
+        Parameters
+        ----------
+        X : array of shape (n_instances, n_features)
+        y : array of shape (n_instances,)
+            Average amount of the instance's bag; without `bags`, the instance's own amount. For
+            sums use ``fit_bags(Bags.from_arrays(X, bags=ids, sums=sums))``.
+        bags : array of shape (n_instances,), optional
+            Bag of each instance. None means bags of one, which is supervised learning.
+        noise_variance : float, mapping from bag, or array like `y`, optional
+            Known variance of noise in the averages: such bags weigh less.
+        """
+        data = self._read(X, y, bags, noise_variance)
+        return self._fit_statistics(AmountStatistics.of(data))
+
+    def _fit_statistics(self, statistics: Any) -> BagRidgeRegressor:
+        averages = statistics.proportions
+        if (statistics.sizes > 1).any() and np.ptp(averages) == 0:
+            raise BagDataError(
+                f"nothing to learn from: all {len(averages)} bags have the average "
+                f"{averages[0, 0]:g}. Check which column was read; bags must differ."
+            )
+        return super()._fit_statistics(statistics)
+
+    def _amounts(self, X: Array) -> Array:
+        return self._linear(X)
