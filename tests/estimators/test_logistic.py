@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from unbag import BagLogisticClassifier
-from unbag.estimators.count_regression import BagCounts, fit_logits
+from unbag.estimators.count_regression import BagCounts, fit_logits, shift_to_rate
 
 
 @parametrize_with_checks([BagLogisticClassifier(random_state=0)])
@@ -85,3 +85,9 @@ def test_bad_penalties_are_named(rng):
     X, y, bags, _ = world(rng, 10, 5)
     with pytest.raises(ValueError, match="penalties must be"):
         BagLogisticClassifier(penalties=[-1.0]).fit(X, y, bags=bags)
+
+
+@pytest.mark.parametrize("scale", [1.0, 5000.0])
+def test_the_shift_reaches_the_rate_for_steep_logits(scale, rng):
+    logits = scale * (rng.normal(size=1000) - 2)
+    assert expit(logits + shift_to_rate(logits, 0.3)).mean() == pytest.approx(0.3, abs=2e-3)

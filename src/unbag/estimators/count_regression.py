@@ -190,8 +190,8 @@ def fold_slope(
 
 def shift_to_rate(logits: Array, rate: float) -> float:
     """Shift of the logits for which the mean score is `rate`."""
-    low, high = -60.0, 60.0
-    for _ in range(60):
+    low, high = -60.0 - float(logits.max()), 60.0 - float(logits.min())
+    for _ in range(80):
         middle = (low + high) / 2
         if expit(logits + middle).mean() > rate:
             high = middle

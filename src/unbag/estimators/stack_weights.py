@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,18 @@ from unbag.estimators.count_regression import EFFECTS, ROUNDING
 from unbag.evaluation.residual_moments import noise_of
 from unbag.randomness import numpy_generator
 
-__all__ = ["CrossFit", "bagged_weights", "likelihood_weights", "risk_matrix", "risk_weights"]
+__all__ = [
+    "CrossFit",
+    "bagged_weights",
+    "better_than_prior",
+    "likelihood_weights",
+    "risk_matrix",
+    "risk_weights",
+]
 
 Array = NDArray[Any]
+# Fewer bags cannot tell whether a model is better than the prior.
+MIN_TO_SCREEN = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +64,11 @@ class CrossFit:
     def take(self, positions: Array) -> CrossFit:
         """Some of the bags."""
         return CrossFit(*(part[positions] for part in vars(self).values()))
+
+    def only(self, models: Any) -> CrossFit:
+        """Some of the models."""
+        products = self.products[:, models][:, :, models]
+        return replace(self, sums=self.sums[:, models], products=products)
 
     @property
     def n_models(self) -> int:
@@ -164,11 +178,37 @@ def _likeliest_effect(weights: Array, data: CrossFit) -> float:
     return float(min(EFFECTS, key=lambda effect: _minus_log(weights, data, effect)[0]))
 
 
+def better_than_prior(data: CrossFit, *, by: str) -> Array:
+    """Which models are at least as good on held-out bags as the rate of the other bags.
+
+    If none is, the best of them.
+    """
+    prior = np.empty_like(data.counts, dtype=float)
+    for fold in np.unique(data.folds):
+        own = data.folds == fold
+        others = ~own if not own.all() else own
+        prior[own] = data.counts[others].sum(axis=0) / data.sizes[others].sum()
+    sums = (data.sizes[:, None] * prior)[:, None]
+    constant = replace(data, sums=sums, products=(sums * prior[:, None])[:, :, None])
+    losses = np.array([_loss(data.only([m]), by) for m in range(data.n_models)])
+    kept = losses <= _loss(constant, by) * (1 + 1e-6)
+    return kept if kept.any() else losses == losses.min()
+
+
+def _loss(data: CrossFit, by: str) -> float:
+    """Risk of one model, or minus the log likelihood of held-out counts under it."""
+    if by == "risk":
+        return float(risk_matrix(data)[0, 0])
+    alone = np.ones(1)
+    return _minus_log(alone, data, _likeliest_effect(alone, data))[0]
+
+
 def bagged_weights(data: CrossFit, *, by: str, seed: int, n_draws: int = 40) -> Array:
     """Average of the weights that are best for draws of the bags, with replacement.
 
     One choice of weights follows the noise of few bags. The average shares the weight among models
-    that the bags cannot tell apart, and leaves none to those that are clearly worse.
+    that the bags cannot tell apart, and leaves none to those that are clearly worse. From a hundred
+    bags on, models that are worse than the rate of the other bags take no part.
 
     Parameters
     ----------
@@ -178,10 +218,15 @@ def bagged_weights(data: CrossFit, *, by: str, seed: int, n_draws: int = 40) -> 
     n_draws : int
     """
     rng, found = numpy_generator(seed, "weights"), []
+    kept = np.arange(data.n_models)
+    if len(data.sizes) >= MIN_TO_SCREEN:
+        kept = np.flatnonzero(better_than_prior(data, by=by))
+    data, weights = data.only(kept), np.zeros(data.n_models)
     for _ in range(n_draws):
         drawn = data.take(np.sort(rng.integers(0, len(data.sizes), len(data.sizes))))
         if by == "risk":
             found.append(risk_weights(risk_matrix(drawn)))
         else:
             found.append(likelihood_weights(drawn))
-    return np.mean(found, axis=0)
+    weights[kept] = np.mean(found, axis=0)
+    return weights
