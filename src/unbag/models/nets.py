@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from unbag.models.convolution import Convolution
 from unbag.models.dropout import KeyedDropout
+from unbag.models.resnet import residual_net
 
 __all__ = [
     "MODELS",
@@ -186,6 +187,9 @@ MODELS: dict[str, ModelBuilder] = {
     "cnn_small_plain": partial(small_cnn, dropout=False),
     "cnn_large_plain": partial(large_cnn, dropout=False),
     "mlp": tabular,
+    "resnet18": partial(residual_net, widths=(64, 128, 256, 512), n_blocks=2),
+    "wrn16_2": partial(residual_net, widths=(32, 64, 128), n_blocks=2),
+    "wrn28_2": partial(residual_net, widths=(32, 64, 128), n_blocks=4),
 }
 
 

@@ -1,0 +1,258 @@
+"""A classifier of images from bags: a start without labels, propagation, then consistency."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unbag.arguments import check_device
+from unbag.bags import Bags, Task
+from unbag.errors import BagDataError
+from unbag.estimators.base import BagEstimator
+from unbag.estimators.ridge import BagRidgeClassifier
+from unbag.estimators.saving import read_folder, write_folder
+from unbag.images.consistency import ConsistencySettings, fine_tune
+from unbag.images.contrastive import ContrastiveSettings, contrastive_start
+from unbag.images.optimization import as_floats
+from unbag.images.propagation import image_features, propagate
+from unbag.images.tilting import BagCounts
+from unbag.models import get_model
+from unbag.randomness import derive_seed, draw_seed
+
+__all__ = ["BagImageClassifier"]
+
+Array = NDArray[Any]
+
+
+class BagImageClassifier(BagEstimator):
+    """Learn to classify single images from the class proportions of bags of images.
+
+    Three stages, none of which sees a label of an image. First, a contrastive start learns
+    features by images alone. Second, a ridge regression of proportions on the bags' mean features
+    gives first guesses; near images and the counts of whole bags make them agree. Third, the net
+    is fine-tuned by the bags' proportions and by its own posteriors, which are tilted to the
+    counts of whole bags.
+
+    Parameters
+    ----------
+    model : str or function
+        A net with a method `features` and a linear `head`, such as "resnet18" or "wrn16_2".
+    start_epochs : int
+        Passes over the images of the first stage; 0 leaves the first two stages out.
+    max_epochs : int
+        Passes over the bags of the third stage.
+    n_nets : int
+        Nets that teach each other in the third stage; two confirm fewer of their own mistakes.
+    n_components : int
+        Principal components of the features that the ridge regression of stage two sees.
+    flip : bool
+        Whether an image may be mirrored: yes for photographs, no for digits.
+    images_per_batch : int
+        Of both trainings; whole bags in the third stage.
+    device : str
+        "cpu" or "cuda".
+    random_state : int, RandomState, Generator or None
+        Seed of weights, batches and views.
+    progress : bool
+        Whether to show bars.
+
+    Attributes
+    ----------
+    nets_ : list of torch.nn.Module
+        Their averaged probabilities are the predictions.
+    start_ : array of shape (n_instances, n_classes) or None
+        Posteriors after the second stage.
+    classes_ : array
+        Labels that `predict` gives.
+
+    References
+    ----------
+    chen2020simclr, sohn2020fixmatch
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(2, size=64)
+    >>> X = np.clip(rng.normal(0.2 + 0.6 * labels[:, None, None, None], 0.1, (64, 1, 8, 8)), 0, 1)
+    >>> bags = np.repeat(np.arange(8), 8)
+    >>> y = labels.reshape(8, 8).mean(axis=1)[bags]
+    >>> clf = BagImageClassifier(model="wrn16_2", start_epochs=0, max_epochs=1, random_state=0)
+    >>> clf.fit(X, y, bags=bags).predict(X).shape
+    (64,)
+    """
+
+    def __init__(
+        self,
+        *,
+        model: Any = "resnet18",
+        start_epochs: int = 200,
+        max_epochs: int = 200,
+        n_nets: int = 1,
+        n_components: int = 32,
+        flip: bool = True,
+        images_per_batch: int = 1024,
+        device: str = "cpu",
+        random_state: Any = None,
+        progress: bool = False,
+    ) -> None:
+        self.model = model
+        self.start_epochs = start_epochs
+        self.max_epochs = max_epochs
+        self.n_nets = n_nets
+        self.n_components = n_components
+        self.flip = flip
+        self.images_per_batch = images_per_batch
+        self.device = device
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        bags: Any = None,
+        noise_variance: Any = None,
+        task: Task | None = None,
+    ) -> BagImageClassifier:
+        """Learn from bags of images.
+
+        Parameters
+        ----------
+        X : array of shape (n_instances, channels, height, width)
+            Bytes, or floats in [0, 1].
+        y : array of shape (n_instances,) or (n_instances, n_classes)
+            Proportions of the instance's bag; without `bags`, the instance's own label.
+        bags : array of shape (n_instances,), optional
+            Bag of each instance. None means bags of one, which is supervised learning.
+        noise_variance : float, mapping or array, optional
+            Known variance of noise in the proportions. It is accepted, and not used.
+        task : {"binary", "multiclass"}, optional
+            None reads it off the proportions.
+        """
+        check_device(self.device)
+        data = self._read(X, y, bags, noise_variance, task)
+        if self.task_ == "multilabel":
+            raise BagDataError(
+                "y must hold proportions of classes that exclude each other, got several labels "
+                "that do not add up to one. Use BagClassifier for those."
+            )
+        seed = draw_seed(self.random_state)
+        images = self._images(data.X)
+        counts = _bag_counts(data, images.device)
+        self.input_shape_ = tuple(images.shape[1:])
+        nets = [self._net(counts.counts.shape[1], derive_seed(seed, n)) for n in range(self.n_nets)]
+        start = self._start(nets, images, counts, data, seed) if self.start_epochs else None
+        self.start_ = None if start is None else start.cpu().numpy()
+        settings = ConsistencySettings(
+            n_epochs=self.max_epochs, images_per_batch=self.images_per_batch
+        )
+        options = {"flip": self.flip, "seed": seed, "progress": self.progress}
+        self.nets_ = fine_tune(nets, images, counts, start=start, settings=settings, **options)
+        return self
+
+    def _images(self, X: Any) -> Tensor:
+        if X.ndim != 4:
+            raise BagDataError(
+                f"X must be images of shape (n, channels, height, width), got {X.shape}."
+            )
+        images = torch.as_tensor(X)
+        if images.is_floating_point() and not (images.min() >= 0 and images.max() <= 1):
+            raise BagDataError(
+                f"X must hold bytes or floats in [0, 1], got values from {images.min():.3g} to "
+                f"{images.max():.3g}. Rescale the pixels."
+            )
+        return images.to(self.device)
+
+    def _net(self, n_classes: int, seed: int) -> torch.nn.Module:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            net = get_model(self.model)(self.input_shape_, n_classes)
+        if not hasattr(net, "features") or not hasattr(net, "head"):
+            raise ValueError(
+                f"model must build a net with `features` and `head`, such as 'resnet18', "
+                f"got {self.model!r}."
+            )
+        return net.to(self.device, memory_format=torch.channels_last)
+
+    def _start(
+        self,
+        nets: list[torch.nn.Module],
+        images: Tensor,
+        counts: BagCounts,
+        data: Bags,
+        seed: int,
+    ) -> Tensor:
+        """Stages one and two: features by images alone, then posteriors of every image."""
+        first: Any = nets[0]
+        settings = ContrastiveSettings(
+            n_epochs=self.start_epochs, images_per_batch=self.images_per_batch
+        )
+        options = {"flip": self.flip, "seed": seed, "progress": self.progress}
+        contrastive_start(first, images, settings=settings, **options)
+        for net in nets[1:]:
+            net.load_state_dict(first.state_dict())
+        features = image_features(first, images)
+        guess = self._first_guess(features, data).to(images.device)
+        return propagate(features, counts, guess)
+
+    def _first_guess(self, features: Tensor, data: Bags) -> Tensor:
+        n_components = min(self.n_components, *features.shape)
+        centred = (features - features.mean(dim=0)).double()
+        _, vectors = torch.linalg.eigh(centred.t() @ centred)
+        components = (centred @ vectors[:, -n_components:]).cpu().numpy()
+        ridge = BagRidgeClassifier().fit_bags(
+            Bags(components, data.rows, data.sizes, data.proportions, data.ids, None, data.task)
+        )
+        return torch.as_tensor(ridge.predict_proba(components), dtype=torch.float32)
+
+    @torch.no_grad()
+    def _scores(self, X: Array) -> Array:
+        found = []
+        for part in torch.as_tensor(X).split(1000):
+            x = as_floats(part).to(self.device)
+            found.append(sum(net(x).softmax(dim=1) for net in self.nets_).cpu() / len(self.nets_))
+        scores = torch.cat(found).double().numpy()
+        return scores[:, 1] if self.task_ == "binary" else scores
+
+    def _decisions(self, X: Array) -> Array:
+        scores = np.clip(self._scores(X), 1e-12, 1 - 1e-12)
+        return np.log(scores / (1 - scores)) if scores.ndim == 1 else np.log(scores)
+
+    def save(self, folder: str | Path) -> Path:
+        """Write `model.safetensors` and `model.json` into a folder."""
+        description = self._description() | {"input_shape": list(self.input_shape_)}
+        tensors = {
+            f"{number}.{name}": value.cpu().numpy()
+            for number, net in enumerate(self.nets_)
+            for name, value in net.state_dict().items()
+        }
+        return write_folder(folder, description, tensors)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> BagImageClassifier:
+        """Read a folder written by `save`; the net runs on the CPU."""
+        description, tensors = read_folder(folder, kind=cls.__name__)
+        description["parameters"]["device"] = "cpu"
+        model = cls._described(description)
+        model.input_shape_ = tuple(description["input_shape"])
+        model.nets_ = []
+        for number in range(model.n_nets):
+            net = model._net(len(model.classes_), 0)
+            own = {n.partition(".")[2]: t for n, t in tensors.items() if n.startswith(f"{number}.")}
+            net.load_state_dict({name: torch.as_tensor(value) for name, value in own.items()})
+            model.nets_.append(net.eval())
+        return model
+
+
+def _bag_counts(data: Bags, device: torch.device) -> BagCounts:
+    shares = data.proportions
+    if shares.ndim == 1:
+        shares = np.stack([1 - shares, shares], axis=1)
+    counts = torch.as_tensor(shares * data.sizes[:, None], dtype=torch.float32, device=device)
+    return BagCounts(torch.as_tensor(data.bag_of_row, device=device), counts)
