@@ -16,7 +16,7 @@ LAYERS = [
     {"posterior"},
     {"rules"},
     {"training"},
-    {"parallel"},
+    {"images", "parallel"},
     {"evaluation"},
     {"estimators"},
     {"tables"},

@@ -3,6 +3,7 @@
 from unbag.estimators.boosting import BagBoostingClassifier
 from unbag.estimators.classifier import BagClassifier
 from unbag.estimators.em import BagEMClassifier
+from unbag.estimators.image import BagImageClassifier
 from unbag.estimators.logistic import BagLogisticClassifier
 from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.estimators.ridge_regressor import BagRidgeRegressor
@@ -13,6 +14,7 @@ __all__ = [
     "BagBoostingClassifier",
     "BagClassifier",
     "BagEMClassifier",
+    "BagImageClassifier",
     "BagLogisticClassifier",
     "BagRidgeClassifier",
     "BagRidgeRegressor",
