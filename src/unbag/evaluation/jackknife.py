@@ -27,8 +27,8 @@ def jackknife_estimate(
     r"""Estimate a function of sums, with the interval that leaving out each summand gives (D26).
 
     The function is taken of ``sums.sum(axis=0)``, for any number of leading axes. With `lowest`
-    zero or `below_one` the interval is that of the logarithm of the value, or of one minus the value,
-    which are less skewed; if these are not positive, it is that of the value.
+    zero or `below_one` the interval is that of the logarithm of the value, or of one minus the
+    value, which are less skewed; if these are not positive, it is that of the value.
 
     Examples
     --------
