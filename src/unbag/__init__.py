@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from unbag.bags import BagBatch, BagKFold, Bags, BagTarget, make_bags, split_bags
     from unbag.estimators import (
         BagBoostingClassifier,
+        BagBoostingRegressor,
         BagClassifier,
         BagEMClassifier,
         BagImageClassifier,
@@ -43,6 +44,7 @@ __version__ = "0.2.0"
 __all__ = [
     "BagBatch",
     "BagBoostingClassifier",
+    "BagBoostingRegressor",
     "BagClassifier",
     "BagEMClassifier",
     "BagImageClassifier",
@@ -81,6 +83,7 @@ _HOMES = {
     "unbag.bags": ("BagBatch", "BagKFold", "BagTarget", "Bags", "make_bags", "split_bags"),
     "unbag.estimators": (
         "BagBoostingClassifier",
+        "BagBoostingRegressor",
         "BagClassifier",
         "BagEMClassifier",
         "BagImageClassifier",

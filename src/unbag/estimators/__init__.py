@@ -1,6 +1,7 @@
 """Thin scikit-learn classes over everything above."""
 
 from unbag.estimators.boosting import BagBoostingClassifier
+from unbag.estimators.boosting_regressor import BagBoostingRegressor
 from unbag.estimators.classifier import BagClassifier
 from unbag.estimators.em import BagEMClassifier
 from unbag.estimators.image import BagImageClassifier
@@ -12,6 +13,7 @@ from unbag.estimators.stacking import BagStackingClassifier
 
 __all__ = [
     "BagBoostingClassifier",
+    "BagBoostingRegressor",
     "BagClassifier",
     "BagEMClassifier",
     "BagImageClassifier",

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_softmax, logit, softmax
 
 from unbag.bags import Bags, Task
-from unbag.estimators.closed_form import residual_weights
+from unbag.estimators.closed_form import amount_variance, residual_weights
 from unbag.evaluation.residual_moments import noise_of
 
 __all__ = ["BagGradients", "initial_scores", "scores_of_raw"]
@@ -51,7 +51,10 @@ class BagGradients:
         self.sizes = data.sizes.astype(float)
         self.starts = data.starts
         self.targets = data.proportions.reshape(data.n_bags, -1)
-        self.weights = residual_weights(self.sizes, noise_of(data))
+        amounts = data.task == "amount"
+        noise = noise_of(data)
+        variance = amount_variance(self.targets, self.sizes, noise) if amounts else 0.25
+        self.weights = residual_weights(self.sizes, noise, variance)
         self.spread_weight = (1 - 1 / data.n_instances) / (data.n_bags - 1)
         self.score_curvature = self._score_curvature()
 
@@ -86,6 +89,8 @@ class BagGradients:
 
     def _through_link(self, outer: Array, scores: Array) -> tuple[Array, Array]:
         """Gradient with respect to raw scores, and the squared norm of the link's derivative."""
+        if self.task == "amount":
+            return outer, np.ones_like(outer)
         if self.task != "multiclass":
             slope = scores * (1 - scores)
             return outer * slope, slope**2
@@ -98,12 +103,16 @@ class BagGradients:
 
 
 def scores_of_raw(raw: Array, task: Task) -> Array:
-    """Turn raw scores (n_instances, n_outputs) into probabilities."""
+    """Turn raw scores (n_instances, n_outputs) into probabilities; amounts are raw scores."""
+    if task == "amount":
+        return raw
     return softmax(raw, axis=1) if task == "multiclass" else expit(raw)
 
 
 def initial_scores(data: Bags) -> Array:
     """Raw scores that give every instance the prior, shape (n_outputs,)."""
+    if data.task == "amount":
+        return np.atleast_1d(data.prior)
     half = 0.5 / data.n_instances  # half a positive, where there is none at all
     prior = np.clip(np.atleast_1d(data.prior), half, 1 - half)
     return log_softmax(np.log(prior)) if data.task == "multiclass" else logit(prior)

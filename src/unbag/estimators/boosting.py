@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Literal, get_args
 
-import numpy as np
 from numpy.typing import NDArray
 
 from unbag.arguments import check_choice, check_whole
 from unbag.bags import Bags, Task, split_bags
-from unbag.errors import BagDataError
 from unbag.estimators.bag_gradients import BagGradients, initial_scores, scores_of_raw
 from unbag.estimators.base import BagEstimator
+from unbag.estimators.boosted_trees import BoostedTrees
 from unbag.estimators.count_gradients import CountGradients
-from unbag.estimators.saving import ModelFolderError, read_folder, write_folder
-from unbag.estimators.tree_stopping import HeldOutTrees, gathered
 from unbag.evaluation.risk import Loss
 from unbag.extras import import_extra
 from unbag.randomness import draw_seed
@@ -26,7 +22,7 @@ Array = NDArray[Any]
 BoostingRule = Literal["debiased_square", "count_likelihood"]
 
 
-class BagBoostingClassifier(BagEstimator):
+class BagBoostingClassifier(BagEstimator, BoostedTrees):
     """Boosted trees for single instances, learned from the average labels of bags.
 
     LightGBM grows the trees; the gradient is that of a loss over all bags, which couples the
@@ -94,6 +90,7 @@ class BagBoostingClassifier(BagEstimator):
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(2000, 3)); labels = X[:, 0] * X[:, 1] > 0
     >>> bags = np.repeat(np.arange(200), 10)
@@ -133,10 +130,6 @@ class BagBoostingClassifier(BagEstimator):
         self.criterion = criterion
         self.n_jobs = n_jobs
         self.random_state = random_state
-
-    @staticmethod
-    def _input_checks() -> dict[str, Any]:
-        return {"dtype": [np.float64, np.float32], "ensure_min_samples": 2}
 
     def fit(
         self,
@@ -184,31 +177,6 @@ class BagBoostingClassifier(BagEstimator):
         self._grow(lightgbm, data, aside, draw_seed(self.random_state))
         return self
 
-    def _grow(self, lightgbm: Any, data: Bags, aside: Bags | None, seed: int) -> None:
-        data = gathered(data)
-        gradients, n_columns = self._gradients(data), self.n_runs * data.n_outputs
-
-        def objective(raw: Array, dataset: Any) -> tuple[Array, Array]:
-            runs = self._by_run(raw).swapaxes(0, 1)
-            found = (np.hstack(parts) for parts in zip(*map(gradients, runs), strict=True))
-            # LightGBM wants a flat array of one column, and rows of several.
-            slopes, curvatures = (part.ravel() if n_columns == 1 else part for part in found)
-            return slopes, curvatures
-
-        _refuse_constant_features(data)
-        parameters = self._parameters(gradients, seed) | {"num_class": n_columns}
-        train_set = lightgbm.Dataset(data.X, np.zeros(data.n_instances), params=parameters)
-        held_out = HeldOutTrees(aside, self._probabilities, self.criterion)
-        self.booster_ = lightgbm.train(
-            parameters | {"objective": objective},
-            train_set,
-            num_boost_round=self.n_estimators,
-            **held_out.arguments(lightgbm, train_set, self.patience or self.n_estimators),
-        )
-        self.held_out_risk_ = np.asarray(held_out.risks)
-        self.n_trees_ = self.booster_.best_iteration if aside else self.booster_.current_iteration()
-        self.booster_.free_dataset()
-
     def _gradients(self, data: Bags) -> BagGradients | CountGradients:
         if self.rule == "debiased_square":
             return BagGradients(data)
@@ -219,80 +187,14 @@ class BagBoostingClassifier(BagEstimator):
             "BagClassifier takes the others."
         )
 
-    def _parameters(self, gradients: BagGradients | CountGradients, seed: int) -> dict[str, Any]:
-        penalty = gradients.default_penalty if self.reg_lambda is None else self.reg_lambda
-        return {
-            "learning_rate": self.learning_rate,
-            "num_leaves": self.num_leaves,
-            "min_data_in_leaf": self.min_child_samples,
-            # Sure scores have little curvature, so its sum must forbid no leaf but an empty one;
-            # LightGBM's counts are estimates and do not, which ends in a fatal error.
-            "min_sum_hessian_in_leaf": gradients.smallest_curvature / 2,
-            "lambda_l2": penalty,
-            "extra_trees": self.extra_trees,
-            "seed": seed % 2**31,
-            "num_threads": 0 if self.n_jobs == -1 else self.n_jobs,
-            "feature_pre_filter": False,
-            "deterministic": True,
-            "force_row_wise": True,
-            "verbose": -1,
-        }
-
-    def _by_run(self, raw: Array) -> Array:
-        """Raw scores with the initial one, shape (n_instances, n_runs, n_outputs)."""
-        return raw.reshape(len(raw), -1, len(self.initial_score_)) + self.initial_score_
-
     def _probabilities(self, raw: Array) -> Array:
         return self._by_task(scores_of_raw(self._by_run(raw).mean(axis=1), self.task_))
 
     def _by_task(self, outputs: Array) -> Array:
         return outputs[:, 0] if self.task_ == "binary" else outputs
 
-    def _raw(self, X: Array) -> Array:
-        threads = 0 if self.n_jobs == -1 else self.n_jobs
-        options = {"num_iteration": self.n_trees_, "num_threads": threads}
-        return np.asarray(self.booster_.predict(X, raw_score=True, **options))
-
     def _scores(self, X: Array) -> Array:
         return self._probabilities(self._raw(X))
 
     def _decisions(self, X: Array) -> Array:
         return self._by_task(self._by_run(self._raw(X)).mean(axis=1))
-
-    def save(self, folder: str | Path) -> Path:
-        """Write `model.safetensors` and `model.json` into a folder.
-
-        The trees are the bytes of LightGBM's own text format, under the name "booster".
-        """
-        description = self._description() | {"n_trees": int(self.n_trees_)}
-        text = self.booster_.model_to_string(num_iteration=self.n_trees_)
-        tensors = {
-            "booster": np.frombuffer(text.encode(), dtype=np.uint8),
-            "initial_score": self.initial_score_,
-            "held_out_risk": self.held_out_risk_,
-        }
-        return write_folder(folder, description, tensors)
-
-    @classmethod
-    def load(cls, folder: str | Path) -> BagBoostingClassifier:
-        """Read a folder written by `save`. Nothing in it is executed."""
-        lightgbm = import_extra("lightgbm", extra="gbm", purpose="BagBoostingClassifier")
-        description, tensors = read_folder(folder, kind=cls.__name__)
-        model = cls._described(description)
-        model.n_trees_ = description["n_trees"]
-        model.initial_score_ = tensors["initial_score"]
-        model.held_out_risk_ = tensors["held_out_risk"]
-        model.booster_ = _read_booster(lightgbm, tensors["booster"], folder)
-        return model
-
-
-def _refuse_constant_features(data: Bags) -> None:
-    if not (np.ptp(data.X, axis=0) > 0).any():
-        raise BagDataError("X must hold a feature that varies: a tree cannot split on constants.")
-
-
-def _read_booster(lightgbm: Any, text: Array, folder: str | Path) -> Any:
-    try:
-        return lightgbm.Booster(model_str=text.tobytes().decode())
-    except (lightgbm.basic.LightGBMError, UnicodeDecodeError) as error:
-        raise ModelFolderError(f"{folder} holds trees that cannot be read: {error}.") from error

@@ -31,7 +31,7 @@ def evaluate_amounts(predictions: Any, bags: Bags, *, confidence: float = 0.95) 
 
     Examples
     --------
-    >>> rng = np.random.default_rng(0)
+    >>> rng = np.random.default_rng(1)
     >>> x = rng.normal(size=4000); amounts = 3 * x + rng.normal(size=4000)
     >>> averages = amounts.reshape(200, 20).mean(axis=1)
     >>> bags = Bags.from_arrays(

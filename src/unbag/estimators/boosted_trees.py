@@ -1,0 +1,141 @@
+"""What boosted classifiers and regressors share: LightGBM grows trees by gradients over bags."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbag.bags import Bags
+from unbag.errors import BagDataError
+from unbag.estimators.bag_gradients import BagGradients
+from unbag.estimators.count_gradients import CountGradients
+from unbag.estimators.instances import InstanceEstimator
+from unbag.estimators.saving import ModelFolderError, read_folder, write_folder
+from unbag.estimators.tree_stopping import HeldOutTrees, gathered
+from unbag.evaluation.risk import Loss
+from unbag.extras import import_extra
+
+__all__ = ["BoostedTrees"]
+
+Array = NDArray[Any]
+
+
+class BoostedTrees(InstanceEstimator):
+    """Trees grown side by side, and their model folder."""
+
+    n_estimators: int
+    n_runs: int
+    learning_rate: float
+    num_leaves: int
+    min_child_samples: int
+    reg_lambda: float | None
+    extra_trees: bool
+    patience: int | None
+    criterion: Loss
+    n_jobs: int
+    initial_score_: Array
+
+    def _gradients(self, data: Bags) -> BagGradients | CountGradients:
+        raise NotImplementedError
+
+    def _probabilities(self, raw: Array) -> Array:
+        """Predictions by raw scores of all runs."""
+        raise NotImplementedError
+
+    @staticmethod
+    def _input_checks() -> dict[str, Any]:
+        return {"dtype": [np.float64, np.float32], "ensure_min_samples": 2}
+
+    def _grow(self, lightgbm: Any, data: Bags, aside: Bags | None, seed: int) -> None:
+        data = gathered(data)
+        gradients, n_columns = self._gradients(data), self.n_runs * data.n_outputs
+
+        def objective(raw: Array, dataset: Any) -> tuple[Array, Array]:
+            runs = self._by_run(raw).swapaxes(0, 1)
+            found = (np.hstack(parts) for parts in zip(*map(gradients, runs), strict=True))
+            # LightGBM wants a flat array of one column, and rows of several.
+            slopes, curvatures = (part.ravel() if n_columns == 1 else part for part in found)
+            return slopes, curvatures
+
+        _refuse_constant_features(data)
+        parameters = self._parameters(gradients, seed) | {"num_class": n_columns}
+        train_set = lightgbm.Dataset(data.X, np.zeros(data.n_instances), params=parameters)
+        held_out = HeldOutTrees(aside, self._probabilities, self.criterion)
+        self.booster_ = lightgbm.train(
+            parameters | {"objective": objective},
+            train_set,
+            num_boost_round=self.n_estimators,
+            **held_out.arguments(lightgbm, train_set, self.patience or self.n_estimators),
+        )
+        self.held_out_risk_ = np.asarray(held_out.risks)
+        self.n_trees_ = self.booster_.best_iteration if aside else self.booster_.current_iteration()
+        self.booster_.free_dataset()
+
+    def _parameters(self, gradients: BagGradients | CountGradients, seed: int) -> dict[str, Any]:
+        penalty = gradients.default_penalty if self.reg_lambda is None else self.reg_lambda
+        return {
+            "learning_rate": self.learning_rate,
+            "num_leaves": self.num_leaves,
+            "min_data_in_leaf": self.min_child_samples,
+            # Sure scores have little curvature, so its sum must forbid no leaf but an empty one;
+            # LightGBM's counts are estimates and do not, which ends in a fatal error.
+            "min_sum_hessian_in_leaf": gradients.smallest_curvature / 2,
+            "lambda_l2": penalty,
+            "extra_trees": self.extra_trees,
+            "seed": seed % 2**31,
+            "num_threads": 0 if self.n_jobs == -1 else self.n_jobs,
+            "feature_pre_filter": False,
+            "deterministic": True,
+            "force_row_wise": True,
+            "verbose": -1,
+        }
+
+    def _by_run(self, raw: Array) -> Array:
+        """Raw scores with the initial one, shape (n_instances, n_runs, n_outputs)."""
+        return raw.reshape(len(raw), -1, len(self.initial_score_)) + self.initial_score_
+
+    def _raw(self, X: Array) -> Array:
+        threads = 0 if self.n_jobs == -1 else self.n_jobs
+        options = {"num_iteration": self.n_trees_, "num_threads": threads}
+        return np.asarray(self.booster_.predict(X, raw_score=True, **options))
+
+    def save(self, folder: str | Path) -> Path:
+        """Write `model.safetensors` and `model.json` into a folder.
+
+        The trees are the bytes of LightGBM's own text format, under the name "booster".
+        """
+        description = self._description() | {"n_trees": int(self.n_trees_)}
+        text = self.booster_.model_to_string(num_iteration=self.n_trees_)
+        tensors = {
+            "booster": np.frombuffer(text.encode(), dtype=np.uint8),
+            "initial_score": self.initial_score_,
+            "held_out_risk": self.held_out_risk_,
+        }
+        return write_folder(folder, description, tensors)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read a folder written by `save`. Nothing in it is executed."""
+        lightgbm = import_extra("lightgbm", extra="gbm", purpose="Boosting")
+        description, tensors = read_folder(folder, kind=cls.__name__)
+        model = cls._described(description)
+        model.n_trees_ = description["n_trees"]
+        model.initial_score_ = tensors["initial_score"]
+        model.held_out_risk_ = tensors["held_out_risk"]
+        model.booster_ = _read_booster(lightgbm, tensors["booster"], folder)
+        return model
+
+
+def _refuse_constant_features(data: Bags) -> None:
+    if not (np.ptp(data.X, axis=0) > 0).any():
+        raise BagDataError("X must hold a feature that varies: a tree cannot split on constants.")
+
+
+def _read_booster(lightgbm: Any, text: Array, folder: str | Path) -> Any:
+    try:
+        return lightgbm.Booster(model_str=text.tobytes().decode())
+    except (lightgbm.basic.LightGBMError, UnicodeDecodeError) as error:
+        raise ModelFolderError(f"{folder} holds trees that cannot be read: {error}.") from error

@@ -1,0 +1,141 @@
+"""`BagBoostingRegressor`: boosted trees of single amounts from averages of bags."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from numpy.typing import NDArray
+
+from unbag.arguments import check_whole
+from unbag.bags import Bags
+from unbag.estimators.bag_gradients import BagGradients, initial_scores
+from unbag.estimators.boosted_trees import BoostedTrees
+from unbag.estimators.regressor_base import BagRegressorBase
+from unbag.evaluation.risk import Loss
+from unbag.extras import import_extra
+from unbag.randomness import draw_seed
+
+__all__ = ["BagBoostingRegressor"]
+
+Array = NDArray[Any]
+
+
+class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
+    """Boosted trees for single amounts, learned from the averages of bags.
+
+    LightGBM grows the trees; the loss is the pairwise debiased square loss over all bags, see
+    `BagBoostingClassifier`. Needs the extra ``unbag[gbm]``.
+
+    Parameters
+    ----------
+    n_estimators : int
+        Rounds of one tree.
+    n_runs : int
+        Boosted models grown side by side and averaged.
+    learning_rate : float
+        What a tree is multiplied by.
+    num_leaves : int
+        Leaves of a tree.
+    min_child_samples : int
+        Fewest instances in a leaf.
+    reg_lambda : float, optional
+        Penalty on the squares of the leaves, in instances. None takes 50.
+    extra_trees : bool
+        Whether split points are drawn at random instead of searched.
+    n_jobs : int
+        Threads; -1 takes as many as there are cores.
+    random_state : int, RandomState, Generator or None
+        Seed of split points.
+
+    Attributes
+    ----------
+    booster_ : lightgbm.Booster
+        Its raw scores lack `initial_score_`.
+    initial_score_ : array of shape (1,)
+        The mean amount.
+    n_trees_ : int
+
+    Notes
+    -----
+    The loss is an unbiased estimate of the squared error of single amounts, for bags that are
+    random groups.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 3)); amounts = 10 * (X[:, 0] * X[:, 1] > 0)
+    >>> bags = np.repeat(np.arange(200), 10)
+    >>> y = amounts.reshape(200, 10).mean(axis=1)[bags]
+    >>> model = BagBoostingRegressor(random_state=0).fit(X, y, bags=bags)
+    >>> bool(model.score(X, amounts) > 0.5)
+    True
+    """
+
+    patience: int | None = None
+    criterion: Loss = "square"
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 400,
+        n_runs: int = 3,
+        learning_rate: float = 0.1,
+        num_leaves: int = 8,
+        min_child_samples: int = 20,
+        reg_lambda: float | None = None,
+        extra_trees: bool = True,
+        n_jobs: int = 1,
+        random_state: Any = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.n_runs = n_runs
+        self.learning_rate = learning_rate
+        self.num_leaves = num_leaves
+        self.min_child_samples = min_child_samples
+        self.reg_lambda = reg_lambda
+        self.extra_trees = extra_trees
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: Any, *, bags: Any = None, noise_variance: Any = None
+    ) -> BagBoostingRegressor:
+        """Grow trees on bags.
+
+        Parameters
+        ----------
+        X : array of shape (n_instances, n_features)
+        y : array of shape (n_instances,)
+            Average amount of the instance's bag; without `bags`, the instance's own amount. For
+            sums use ``fit_bags(Bags.from_arrays(X, bags=ids, sums=sums))``.
+        bags : array of shape (n_instances,), optional
+            Bag of each instance. None means bags of one, which is supervised learning.
+        noise_variance : float, mapping from bag, or array like `y`, optional
+            Known variance of noise in the averages: such bags weigh less.
+        """
+        return self._train(self._read(X, y, bags, noise_variance))
+
+    def fit_bags(self, data: Bags) -> BagBoostingRegressor:
+        """Grow trees on a `Bags`."""
+        self._adopt(data.task, data.n_outputs, data.X.shape[1])
+        return self._train(replace(data, task="amount"))
+
+    def _train(self, data: Bags) -> BagBoostingRegressor:
+        check_whole("n_estimators", self.n_estimators)
+        check_whole("n_runs", self.n_runs)
+        lightgbm = import_extra("lightgbm", extra="gbm", purpose="BagBoostingRegressor")
+        self.initial_score_ = initial_scores(data)
+        self._grow(lightgbm, data, None, draw_seed(self.random_state))
+        return self
+
+    def _gradients(self, data: Bags) -> BagGradients:
+        return BagGradients(data)
+
+    def _probabilities(self, raw: Array) -> Array:
+        found: Array = self._by_run(raw).mean(axis=1)[:, 0]
+        return found
+
+    def _amounts(self, X: Array) -> Array:
+        return self._probabilities(self._raw(X))
