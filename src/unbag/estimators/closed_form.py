@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import optimize
 
 from unbag.bags import Bags
 from unbag.errors import BagDataError
@@ -70,10 +71,23 @@ class AmountStatistics(BagStatistics):
 
 
 def amount_variance(averages: Array, sizes: Array, noise: Array) -> float:
-    """Variance of single amounts: from their averages, less noise, but at least a tenth of both."""
-    centred = averages - np.average(averages, axis=0, weights=sizes)
-    both = pairwise_value(centred, sizes)
-    return max(pairwise_value(centred, sizes, noise), both / 10) or 1.0
+    """Variance of single amounts at which residuals weighted by it have their expected size.
+
+    The method of Mandel and Paule; very noisy bags do not disturb it. One without noise, where
+    weights do not depend on it.
+    """
+    values = averages.reshape(-1)
+    highest = pairwise_value(values - np.average(values, weights=sizes), sizes)
+    if not noise.any() or highest == 0:
+        return 1.0
+
+    def excess(logarithm: float) -> float:
+        weights = sizes / (np.exp(logarithm) + sizes * noise)
+        squares = (values - np.average(values, weights=weights)) ** 2
+        return float(weights @ squares) - len(values) + 1
+
+    low, high = np.log(highest) - 20, np.log(highest) + 1
+    return float(np.exp(optimize.brentq(excess, low, high) if excess(low) > 0 else low))
 
 
 def residual_weights(sizes: Array, noise: Array, variance: float = 0.25) -> Array:
