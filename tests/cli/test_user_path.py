@@ -135,6 +135,17 @@ def test_the_table_of_metrics_names_its_confidence(model, options, words):
     assert f"{words} interval" in said
 
 
+def test_natural_groups_get_bounds_instead_of_intervals(model):
+    said = good("evaluate", model, "example:conversions_next", "--grouping", "natural", "--json")
+    found = json.loads(said.stdout)
+    assert found["bounds"]["error"]["low"] <= found["bounds"]["error"]["if_right"]
+    assert "metrics" not in found and "always between" in said.stderr
+    random = good("evaluate", model, "example:conversions_next", "--grouping", "auto", "--json")
+    assert "metrics" in json.loads(random.stdout)
+    refused = call("evaluate", model, "example:conversions_next", "--grouping", "odd")
+    assert refused.exit_code != 0 and "grouping must be" in refused.output
+
+
 def test_bags_of_the_fit_are_known_again(model):
     """The model was fitted on 240 of its 300 bags; the others evaluated it."""
     again = good("evaluate", model, "example:conversions", "--json")

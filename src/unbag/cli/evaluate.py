@@ -24,13 +24,15 @@ def evaluate(
     noise: opt.Noise = None,
     bags_table: opt.BagsTable = None,
     confidence: opt.Confidence = 0.95,
+    grouping: opt.Grouping = "random",
     as_json: opt.Json = False,
 ) -> None:
     """Estimate error, AUC, calibration and more from bags, each with an interval.
 
     Use bags that the model was not fitted on; the command warns if it finds any that were. The
     columns of bags are those of the fit unless named again, in the same order; `--size ""` and
-    `--noise ""` say that there is none.
+    `--noise ""` say that there is none. For natural groups, such as precincts, `--grouping natural`
+    gives bounds and a test of fit instead.
 
     Examples:
 
@@ -39,16 +41,26 @@ def evaluate(
       unbag evaluate model/ next_month.csv --bag group --count conversions --json
     """
     from unbag.cli.console_tables import show_metrics, show_seen
+    from unbag.evaluation import NaturalEvaluation
     from unbag.tables import TableModel
-    from unbag.tables.record import evaluation_record
+    from unbag.tables.record import evaluation_record, plain
 
     fitted = TableModel.load(model)
     roles = roles_again(fitted.roles, bag, proportion, count, size, noise)
     found, share = fitted.evaluate_with_overlap(
-        table, bag_table=bags_table, roles=roles, confidence=confidence
+        table,
+        bag_table=bags_table,
+        roles=roles,
+        confidence=confidence,
+        grouping=grouping,  # type: ignore[arg-type]
     )
-    record, words = evaluation_record(found, fitted.roles.targets), opt.console(as_json)
-    show_metrics(record, words)
+    words = opt.console(as_json)
+    if isinstance(found, NaturalEvaluation):
+        record = plain(found.to_dict())
+        words.print(found)
+    else:
+        record = evaluation_record(found, fitted.roles.targets)
+        show_metrics(record, words)
     show_seen(share, words)
     opt.answer(record | {"share_seen": share}, as_json)
 

@@ -48,6 +48,12 @@ BagAgain = Annotated[
     str | None, typer.Option("--bag", help="Column of the bag, if not that of the fit.")
 ]
 Confidence = Annotated[float, typer.Option(min=0.5, max=0.999, help="Confidence of the intervals.")]
+Grouping = Annotated[
+    str,
+    typer.Option(
+        help='Whether bags are "random" or "natural" groups of rows; "auto" looks at their shares.'
+    ),
+]
 Proportion = Annotated[
     list[str] | None,
     typer.Option(

@@ -33,7 +33,7 @@ from unbag.evaluation.results import AmountEvaluation, Evaluation
 from unbag.evaluation.risk import checked_scores, decisions, estimate_risk
 from unbag.evaluation.spread import Spread, mass_covariance, spread_of, studentised_interval
 
-__all__ = ["evaluate", "evaluate_bags", "score_metric"]
+__all__ = ["evaluate", "evaluate_bags", "evaluate_grouped", "score_metric"]
 
 Array = NDArray[Any]
 
@@ -129,13 +129,36 @@ def evaluate(
     if data.task == "amount" or task == "amount":
         return _evaluate_amounts(model_or_scores, X, data, grouping, confidence)
     scores = scores_of(model_or_scores, X)
+    return evaluate_grouped(
+        scores,
+        with_features(data, X) if grouping == "auto" else data,
+        grouping=grouping,
+        blocks=blocks,
+        noise_kurtosis=noise_kurtosis,
+        confidence=confidence,
+        n_bins=n_bins,
+    )
+
+
+def evaluate_grouped(
+    scores: Any,
+    bags: Bags,
+    *,
+    grouping: Grouping,
+    blocks: Any = None,
+    noise_kurtosis: float | None = None,
+    confidence: float = 0.95,
+    n_bins: int = 10,
+) -> Evaluation | NaturalEvaluation:
+    """Evaluate probabilities as the grouping allows; see `evaluate`."""
+    check_choice("grouping", grouping, get_args(Grouping))
     options: dict[str, Any] = {"confidence": confidence, "n_bins": n_bins}
     sentence = "Bags are said to be natural groups." if grouping == "natural" else ""
     if grouping == "auto":
-        grouping, sentence = explain_grouping(with_features(data, X))
+        grouping, sentence = explain_grouping(bags)
     if grouping == "natural":
-        return evaluate_natural(scores, data, blocks=blocks, grouping=sentence, **options)
-    found = evaluate_bags(scores, data, noise_kurtosis=noise_kurtosis, **options)
+        return evaluate_natural(scores, bags, blocks=blocks, grouping=sentence, **options)
+    found = evaluate_bags(scores, bags, noise_kurtosis=noise_kurtosis, **options)
     return replace(found, grouping=sentence)
 
 

@@ -23,7 +23,9 @@ from unbag.estimators import (
     BagStackingClassifier,
     ModelFolderError,
 )
-from unbag.evaluation import Evaluation, evaluate_bags
+from unbag.evaluation import Evaluation, NaturalEvaluation
+from unbag.evaluation.evaluate import evaluate_grouped
+from unbag.evaluation.grouping import Grouping
 from unbag.frames import TableEncoder
 from unbag.frames.chunks import Chunk, require
 from unbag.tables.fingerprints import share_seen
@@ -124,7 +126,8 @@ class TableModel:
         bag_table: Any = None,
         roles: Roles | None = None,
         confidence: float = 0.95,
-    ) -> Evaluation:
+        grouping: Grouping = "random",
+    ) -> Evaluation | NaturalEvaluation:
         """Error, AUC and more on the bags of a table, each with an interval.
 
         Parameters
@@ -135,9 +138,12 @@ class TableModel:
         roles : Roles, optional
             Columns of the bags; None means those of the fit.
         confidence : float
+        grouping : {"random", "natural", "auto"}
+            Whether bags are random groups of rows, see `unbag.evaluate`. "auto" looks at their
+            proportions.
         """
         found, share = self.evaluate_with_overlap(
-            table, bag_table=bag_table, roles=roles, confidence=confidence
+            table, bag_table=bag_table, roles=roles, confidence=confidence, grouping=grouping
         )
         if share:
             message = f"The model was fitted on {100 * share:.3g} % of these bags: use others."
@@ -145,8 +151,14 @@ class TableModel:
         return found
 
     def evaluate_with_overlap(
-        self, table: Any, *, bag_table: Any, roles: Roles | None, confidence: float
-    ) -> tuple[Evaluation, float]:
+        self,
+        table: Any,
+        *,
+        bag_table: Any,
+        roles: Roles | None,
+        confidence: float,
+        grouping: Grouping = "random",
+    ) -> tuple[Evaluation | NaturalEvaluation, float]:
         """The evaluation, and the share of the bags that the model was fitted on."""
         roles = replace(roles or self.roles, task=self.classifier.task_)
         if len(roles.targets) != len(self.roles.targets):
@@ -154,7 +166,8 @@ class TableModel:
         rows = scan_table(table, roles, bag_table=bag_table, encoder=self.encoder)
         scores, bags = self._scored_bags(rows)
         share = share_seen(rows.index, self.record.get("seen", ""))
-        return evaluate_bags(scores, bags, confidence=confidence), share
+        found = evaluate_grouped(scores, bags, grouping=grouping, confidence=confidence)
+        return found, share
 
     def _scored_bags(self, table: BagTable) -> tuple[Array, Bags]:
         """Scores of all rows, and their bags; features are in memory chunk by chunk."""
