@@ -45,6 +45,8 @@ def evaluate(
     from unbag.tables import TableModel
     from unbag.tables.record import evaluation_record, plain
 
+    if grouping not in ("random", "natural", "auto"):
+        raise typer.BadParameter(f"grouping must be random, natural or auto, got {grouping}.")
     fitted = TableModel.load(model)
     roles = roles_again(fitted.roles, bag, proportion, count, size, noise)
     found, share = fitted.evaluate_with_overlap(

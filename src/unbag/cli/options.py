@@ -49,10 +49,7 @@ BagAgain = Annotated[
 ]
 Confidence = Annotated[float, typer.Option(min=0.5, max=0.999, help="Confidence of the intervals.")]
 Grouping = Annotated[
-    str,
-    typer.Option(
-        help='Whether bags are "random" or "natural" groups of rows; "auto" looks at their shares.'
-    ),
+    str, typer.Option(help="Groups of rows: random, natural, or auto, which looks at their shares.")
 ]
 Proportion = Annotated[
     list[str] | None,

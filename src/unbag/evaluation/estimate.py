@@ -7,7 +7,23 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Estimate"]
+__all__ = ["Estimate", "Printed"]
+
+
+class Printed:
+    """Prints as the table that `__rich__` makes."""
+
+    def __rich__(self) -> Any:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        from io import StringIO
+
+        from rich.console import Console
+
+        stream = StringIO()
+        Console(file=stream, width=100, color_system=None).print(self.__rich__())
+        return stream.getvalue()
 
 
 @dataclass(frozen=True)

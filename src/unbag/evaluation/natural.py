@@ -58,6 +58,10 @@ def evaluate_natural(
         What bags have in common, such as a day: blocks, not bags, are then taken for independent.
     grouping : str
         Why bags are taken for natural groups.
+
+    References
+    ----------
+    duncan1953alternative
     """
     _check(bags)
     check_share("confidence", confidence)

@@ -11,7 +11,7 @@ import numpy as np
 from unbag.charts import Chart, calibration_chart
 from unbag.evaluation.bag_effects import BagEffects
 from unbag.evaluation.calibration import Curve
-from unbag.evaluation.estimate import Estimate
+from unbag.evaluation.estimate import Estimate, Printed
 from unbag.extras import import_extra
 
 __all__ = ["Bounds", "NaturalEvaluation"]
@@ -43,7 +43,7 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class NaturalEvaluation:
+class NaturalEvaluation(Printed):
     """How good a classifier is, as far as bags tell that are not random groups.
 
     Attributes
@@ -108,15 +108,6 @@ class NaturalEvaluation:
             always = "" if np.isnan(found.low) else f"{_number(found.low)} to {_number(found.high)}"
             table.add_row(name, always or "not defined", _number(found.if_right))
         return Group(self.grouping, table, self.verdict)
-
-    def __str__(self) -> str:
-        from io import StringIO
-
-        from rich.console import Console
-
-        stream = StringIO()
-        Console(file=stream, width=100, color_system=None).print(self.__rich__())
-        return stream.getvalue()
 
     def to_frame(self) -> Any:
         """All bounds as a pandas DataFrame, one row per metric."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from unbag.charts import Chart, Series, calibration_chart, roc_chart
 from unbag.evaluation.calibration import Curve
-from unbag.evaluation.estimate import Estimate
+from unbag.evaluation.estimate import Estimate, Printed
 from unbag.extras import import_extra
 
 __all__ = ["AmountEvaluation", "Evaluation"]
@@ -19,7 +19,7 @@ __all__ = ["AmountEvaluation", "Evaluation"]
 Array = NDArray[Any]
 
 
-class EstimateTable:
+class EstimateTable(Printed):
     """Estimates by name that print as a table and export."""
 
     estimates: dict[str, Estimate]
@@ -47,15 +47,6 @@ class EstimateTable:
         for name, found in self.estimates.items():
             table.add_row(name, found.headline, found.interval, found.note)
         return table
-
-    def __str__(self) -> str:
-        from io import StringIO
-
-        from rich.console import Console
-
-        stream = StringIO()
-        Console(file=stream, width=100, color_system=None).print(self.__rich__())
-        return stream.getvalue()
 
     def to_frame(self) -> Any:
         """All estimates as a pandas DataFrame, one row per metric."""
