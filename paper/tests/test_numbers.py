@@ -95,7 +95,7 @@ def test_the_rows_that_need_a_teacher_are_counted():
 
 def test_the_coverage_is_that_of_the_table():
     found = table_of(ROOT / "benchmarks" / "results" / "coverage" / "coverage.csv")
-    shares = [round(float(row["coverage"]), 4) for row in found]
+    shares = [round(float(row["coverage"]), 4) for row in found if row["coverage"] != "nan"]
     within = sum(0.93 <= share <= 0.97 for share in shares)
     assert f"{within:,} of {len(shares):,} pairs" in words_of(MEASURED)
 

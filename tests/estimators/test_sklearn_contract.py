@@ -125,7 +125,7 @@ def test_the_task_may_be_said(estimator, bagged):
     assert clone(estimator).fit(X, columns, bags=bags).task_ == "multiclass"
     clf = clone(estimator).fit(X, columns, bags=bags, task="multilabel")
     assert clf.task_ == "multilabel" and clf.predict(X).shape == (600, 2)
-    with pytest.raises(BagDataError, match="task must be 'binary' for one column"):
+    with pytest.raises(BagDataError, match="task must be 'binary' or 'amount' for one column"):
         clone(estimator).fit(X, y, bags=bags, task="multiclass")
 
 

@@ -25,11 +25,15 @@ def test_each_grid_gives_what_it_has_of_the_names():
 @pytest.mark.parametrize(
     ("names", "restriction", "words"),
     [
-        (("mnist",), {"models": ["linear", "vgg"]}, "rows must be among linear, .*'vgg'"),
+        (("mnist",), {"models": ["linear", "vgg"]}, "models must be among linear, .*'vgg'"),
         (GRIDS, {"rules": ["dsq", "sgd"]}, "rules must be among .*'sgd'"),
-        (GRIDS, {"bag_sizes": [7]}, "ks must be among 10, 100, 1000, got 7"),
+        (GRIDS, {"bag_sizes": [7]}, "bag-sizes must be among 10, 100, 1000, got 7"),
         (FIGURES, {"rules": ["ridge"]}, "rules must be among .*'ridge'"),
-        (FIGURES, {"models": ["cnn_small"], "rules": ["count"]}, "--rows cnn_small --rules count"),
+        (
+            FIGURES,
+            {"models": ["cnn_small"], "rules": ["count"]},
+            "--models cnn_small --rules count",
+        ),
         (("mnist",), {"models": ["mlp100"], "rules": ["ridge"]}, "No table or figure has all"),
         (("mnist",), {"n_seeds": 50}, "seeds must be at most 10"),
     ],

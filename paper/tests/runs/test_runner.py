@@ -223,11 +223,15 @@ def test_the_end_of_the_path_is_the_classifier_itself():
     X, X_test = (x.reshape(len(x), -1) / 255 for x in (data.X_train, data.X_test))
     bags = make_bags(X, data.y_train, bag_size=10, seed=0)
     ids = bags.bag_of_row
-    model = BagRidgeClassifier(penalties=PATH).fit(X, bags.proportions[ids], bags=ids)
+    model = BagRidgeClassifier(penalties=PATH, standardise=False).fit(
+        X, bags.proportions[ids], bags=ids
+    )
     scores, penalties = ridge_path(X, bags, X_test)
     assert penalties[-1] == model.penalty_
     np.testing.assert_allclose(scores[-1] - 0.5, model.decision_function(X_test), atol=1e-8)
-    alone = BagRidgeClassifier(penalties=PATH[7:8]).fit(X, bags.proportions[ids], bags=ids)
+    alone = BagRidgeClassifier(penalties=PATH[7:8], standardise=False).fit(
+        X, bags.proportions[ids], bags=ids
+    )
     np.testing.assert_allclose(scores[7] - 0.5, alone.decision_function(X_test), atol=1e-8)
 
 

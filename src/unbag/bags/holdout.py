@@ -38,7 +38,13 @@ class BagSplit:
 
 
 def hold_out_bags(
-    sizes: Any, *, judge: float, choose: float = 0.0, seed: int, max_rows: int | None = None
+    sizes: Any,
+    *,
+    judge: float,
+    choose: float = 0.0,
+    seed: int,
+    max_rows: int | None = None,
+    name: str = "The share of held-out bags",
 ) -> BagSplit:
     """Hold out random bags, at least three of each kind.
 
@@ -51,6 +57,8 @@ def hold_out_bags(
     seed : int
     max_rows : int, optional
         Most instances that either part may have.
+    name : str
+        What an error calls the shares.
 
     Examples
     --------
@@ -62,8 +70,8 @@ def hold_out_bags(
     n_judging, n_choosing = (_part_size(share, len(sizes)) for share in (judge, choose))
     if len(sizes) - n_judging - n_choosing < MIN_TRAINING:
         raise ValueError(
-            f"The share of held-out bags must leave at least {MIN_TRAINING} bags to train on, got "
-            f"{judge + choose:g} of {len(sizes)} bags."
+            f"{name} must leave at least {MIN_TRAINING} bags to train on, got {judge + choose:g} "
+            f"of {len(sizes)} bags. Hold out fewer."
         )
     order = numpy_generator(seed, "split").permutation(len(sizes))
     judging = _limited(order[:n_judging], sizes, max_rows)

@@ -98,7 +98,9 @@ class NetFit:
         if not self.share:
             raise ValueError("patience needs held-out bags: set validation_share, such as 0.2.")
         half = self.share / 2
-        split = hold_out_bags(bags.sizes, judge=half, choose=half, seed=self.trial.seed)
+        split = hold_out_bags(
+            bags.sizes, judge=half, choose=half, seed=self.trial.seed, name="validation_share"
+        )
         kept, choosing = bags.take(split.training), bags.take(split.choosing)
         monitor = held_out_risk(choosing, criterion=criterion)
         results = self._train(self.n_nets, kept, monitors=[monitor])
@@ -203,7 +205,7 @@ def held_out_parts(
     check_share("validation_share", share)
     if bags.n_bags < MIN_BAGS:
         return []
-    part = hold_out_bags(bags.sizes, judge=share, seed=seed).judging
+    part = hold_out_bags(bags.sizes, judge=share, seed=seed, name="validation_share").judging
     if len(part) >= MIN_BAGS or not in_folds:
         return [part]
     return fold_bags(bags.n_bags, n_folds=N_FOLDS, seed=seed)

@@ -33,7 +33,9 @@ def ridge_path(X: Array, bags: Bags, X_test: Array) -> tuple[Array, Array]:
     penalties : array of shape (n_penalties + 1,)
     """
     ids = bags.bag_of_row
-    model = BagRidgeClassifier(penalties=PATH).fit(X, bags.proportions[ids], bags=ids)
+    model = BagRidgeClassifier(penalties=PATH, standardise=False).fit(
+        X, bags.proportions[ids], bags=ids
+    )
     penalties = np.array([*PATH, model.penalty_])
     solution = RidgeSolution(model._statistics)  # one decomposition serves all penalties
     scores = [_scores(X_test, *solution.coefficients(penalty)) for penalty in penalties]

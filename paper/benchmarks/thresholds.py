@@ -6,19 +6,19 @@ import numpy as np
 
 from unbag_paper.exact import (
     EPRM,
-    DebiasedSquare,
+    CountDebiasedSquare,
+    CountProportionLog,
+    CountProportionSquare,
     EasyLLP,
-    ProportionLog,
-    ProportionSquare,
     minimise_intervals,
     minimise_thresholds,
 )
 
 RULES = [
     EPRM(),
-    ProportionSquare(),
-    ProportionLog(),
-    DebiasedSquare(),
+    CountProportionSquare(),
+    CountProportionLog(),
+    CountDebiasedSquare(),
     EasyLLP(prior=0.5),
     EasyLLP(prior="estimated"),
     EasyLLP(prior="split"),
@@ -46,7 +46,7 @@ def main() -> None:
             print(
                 f"thresholds 1,000,000 instances bags of {bag_size:4d} {rule!s:36s} {taken:.2f} s"
             )
-    for rule in (EasyLLP(prior=0.5), EPRM(), DebiasedSquare()):
+    for rule in (EasyLLP(prior=0.5), EPRM(), CountDebiasedSquare()):
         size = 1_000_000 if isinstance(rule, EasyLLP) else 10_000
         taken = seconds(minimise_intervals, size, 10, rule)
         print(f"intervals {size:,} instances bags of 10 {rule!s:36s} {taken:.2f} s")
