@@ -72,14 +72,7 @@ def find_task(
 
 
 def refuse_amounts(task: Task | None, name: str) -> None:
-    """Raise if amounts came to something that is made for labels.
-
-    Examples
-    --------
-    >>> refuse_amounts("amount", "check_bags")
-    Traceback (most recent call last):
-    unbag.errors.BagDataError: check_bags is for labels, got averages of amounts. ...
-    """
+    """Raise if amounts came to something that is made for labels."""
     if task == "amount":
         raise BagDataError(
             f"{name} is for labels, got averages of amounts. Use BagRidgeRegressor or "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -37,12 +36,8 @@ class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
         What a tree is multiplied by.
     num_leaves : int
         Leaves of a tree.
-    min_child_samples : int
-        Fewest instances in a leaf.
     reg_lambda : float, optional
         Penalty on the squares of the leaves, in instances. None takes 50.
-    extra_trees : bool
-        Whether split points are drawn at random instead of searched.
     n_jobs : int
         Threads; -1 takes as many as there are cores.
     random_state : int, RandomState, Generator or None
@@ -75,6 +70,8 @@ class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
 
     patience: int | None = None
     criterion: Loss = "square"
+    min_child_samples: int = 20
+    extra_trees: bool = True
 
     def __init__(
         self,
@@ -83,9 +80,7 @@ class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
         n_runs: int = 3,
         learning_rate: float = 0.1,
         num_leaves: int = 8,
-        min_child_samples: int = 20,
         reg_lambda: float | None = None,
-        extra_trees: bool = True,
         n_jobs: int = 1,
         random_state: Any = None,
     ) -> None:
@@ -93,42 +88,16 @@ class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
         self.n_runs = n_runs
         self.learning_rate = learning_rate
         self.num_leaves = num_leaves
-        self.min_child_samples = min_child_samples
         self.reg_lambda = reg_lambda
-        self.extra_trees = extra_trees
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(
-        self, X: Any, y: Any, *, bags: Any = None, noise_variance: Any = None
-    ) -> BagBoostingRegressor:
-        """Grow trees on bags.
-
-        Parameters
-        ----------
-        X : array of shape (n_instances, n_features)
-        y : array of shape (n_instances,)
-            Average amount of the instance's bag; without `bags`, the instance's own amount. For
-            sums use ``fit_bags(Bags.from_arrays(X, bags=ids, sums=sums))``.
-        bags : array of shape (n_instances,), optional
-            Bag of each instance. None means bags of one, which is supervised learning.
-        noise_variance : float, mapping from bag, or array like `y`, optional
-            Known variance of noise in the averages: such bags weigh less.
-        """
-        return self._train(self._read(X, y, bags, noise_variance))
-
-    def fit_bags(self, data: Bags) -> BagBoostingRegressor:
-        """Grow trees on a `Bags`."""
-        self._adopt(data.task, data.n_outputs, data.X.shape[1])
-        return self._train(replace(data, task="amount"))
-
-    def _train(self, data: Bags) -> BagBoostingRegressor:
+    def _fit_amounts(self, data: Bags) -> None:
         check_whole("n_estimators", self.n_estimators)
         check_whole("n_runs", self.n_runs)
         lightgbm = import_extra("lightgbm", extra="gbm", purpose="BagBoostingRegressor")
         self.initial_score_ = initial_scores(data)
         self._grow(lightgbm, data, None, draw_seed(self.random_state))
-        return self
 
     def _gradients(self, data: Bags) -> BagGradients:
         return BagGradients(data)

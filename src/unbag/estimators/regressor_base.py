@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,39 @@ class BagRegressorBase(RegressorMixin, InstanceEstimator):
     @staticmethod
     def _input_checks() -> dict[str, Any]:
         return {"dtype": [np.float64, np.float32], "ensure_min_samples": 2}
+
+    def fit(self, X: Any, y: Any, *, bags: Any = None, noise_variance: Any = None) -> Self:
+        """Fit to bags.
+
+        Parameters
+        ----------
+        X : array of shape (n_instances, n_features)
+        y : array of shape (n_instances,)
+            Average amount of the instance's bag; without `bags`, the instance's own amount. For
+            sums use ``fit_bags(Bags.from_arrays(X, bags=ids, sums=sums))``.
+        bags : array of shape (n_instances,), optional
+            Bag of each instance. None means bags of one, which is supervised learning.
+        noise_variance : float, mapping from bag, or array like `y`, optional
+            Known variance of noise in the averages: such bags weigh less.
+        """
+        return self._learn(self._read(X, y, bags, noise_variance))
+
+    def fit_bags(self, data: Bags) -> Self:
+        """Fit to a `Bags`."""
+        self._adopt(data.task, data.n_outputs, data.X.shape[1])
+        return self._learn(replace(data, task="amount"))
+
+    def _learn(self, data: Bags) -> Self:
+        if (data.sizes > 1).any() and np.ptp(data.proportions) == 0:
+            raise BagDataError(
+                f"nothing to learn from: all {data.n_bags} bags have the average "
+                f"{data.proportions[0]:g}. Check which column was read; bags must differ."
+            )
+        self._fit_amounts(data)
+        return self
+
+    def _fit_amounts(self, data: Bags) -> None:
+        raise NotImplementedError
 
     def _read(self, X: Any, y: Any, bags: Any, noise_variance: Any, *, reset: bool = True) -> Bags:
         """Validate the arguments of `fit`, or of `score`."""
@@ -86,13 +120,8 @@ class BagRegressorBase(RegressorMixin, InstanceEstimator):
 
         Parameters
         ----------
-        X : array of shape (n_instances, n_features)
-        y : array of shape (n_instances,)
-            Amounts; with `bags`, each instance's bag average.
-        bags : array of shape (n_instances,), optional
-            Bag of each instance. A `BagTarget` carries them itself.
-        noise_variance : float, mapping from bag, or array like `y`, optional
-            Known variance of zero-mean noise in the averages. A `BagTarget` may carry it too.
+        X, y, bags, noise_variance
+            As for `fit`.
         sample_weight : array of shape (n_instances,), optional
             Only without bags: an average cannot be reweighted inside its bag.
         """

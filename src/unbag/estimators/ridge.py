@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unbag.bags import Task
+from unbag.bags import Bags, Task
 from unbag.bags.validation import check_proportions_differ
 from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator
@@ -97,6 +97,11 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
             None reads it off the proportions: several that add up to one are of classes.
         """
         return self._fit_statistics(BagStatistics.of(self._read(X, y, bags, noise_variance, task)))
+
+    def fit_bags(self, data: Bags) -> BagRidgeClassifier:
+        """Fit to a `Bags`."""
+        self._adopt(data.task, data.n_outputs, data.X.shape[1])
+        return self._fit_statistics(BagStatistics.of(data))
 
     def fit_means(
         self,

@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unbag.bags import Bags, Task
 from unbag.estimators.closed_form import BagStatistics, RidgeSolution
 from unbag.estimators.instances import InstanceEstimator
 from unbag.estimators.saving import read_folder, write_folder
@@ -23,7 +22,6 @@ class RidgeModel(InstanceEstimator):
     """Linear scores fitted to bag means, with the penalty of the best leave-one-bag-out error."""
 
     _statistics: BagStatistics
-    _kind: type[BagStatistics] = BagStatistics
 
     def __init__(
         self, *, penalties: Sequence[float] | None = None, standardise: bool | None = None
@@ -34,14 +32,6 @@ class RidgeModel(InstanceEstimator):
     @staticmethod
     def _input_checks() -> dict[str, Any]:
         return {"dtype": [np.float64, np.float32], "ensure_min_samples": 2}
-
-    def _adopt(self, task: Task, n_outputs: int, n_features: int) -> None:
-        raise NotImplementedError
-
-    def fit_bags(self, data: Bags) -> Self:
-        """Fit to a `Bags`."""
-        self._adopt(data.task, data.n_outputs, data.X.shape[1])
-        return self._fit_statistics(self._kind.of(data))
 
     def _fit_statistics(self, statistics: BagStatistics) -> Self:
         self._statistics = statistics

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from unbag.errors import BagDataError
+from unbag.bags import Bags
 from unbag.estimators.closed_form import AmountStatistics
 from unbag.estimators.regressor_base import BagRegressorBase
 from unbag.estimators.ridge_model import RidgeModel
@@ -49,6 +48,7 @@ class BagRidgeRegressor(BagRegressorBase, RidgeModel):
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(2000, 3)); amounts = 5 * X[:, 0] + rng.normal(size=2000)
     >>> bags = np.repeat(np.arange(100), 20)
@@ -58,35 +58,8 @@ class BagRidgeRegressor(BagRegressorBase, RidgeModel):
     True
     """
 
-    _kind = AmountStatistics
-
-    def fit(
-        self, X: Any, y: Any, *, bags: Any = None, noise_variance: Any = None
-    ) -> BagRidgeRegressor:
-        """Fit to bags.
-
-        Parameters
-        ----------
-        X : array of shape (n_instances, n_features)
-        y : array of shape (n_instances,)
-            Average amount of the instance's bag; without `bags`, the instance's own amount. For
-            sums use ``fit_bags(Bags.from_arrays(X, bags=ids, sums=sums))``.
-        bags : array of shape (n_instances,), optional
-            Bag of each instance. None means bags of one, which is supervised learning.
-        noise_variance : float, mapping from bag, or array like `y`, optional
-            Known variance of noise in the averages: such bags weigh less.
-        """
-        data = self._read(X, y, bags, noise_variance)
-        return self._fit_statistics(AmountStatistics.of(data))
-
-    def _fit_statistics(self, statistics: Any) -> BagRidgeRegressor:
-        averages = statistics.proportions
-        if (statistics.sizes > 1).any() and np.ptp(averages) == 0:
-            raise BagDataError(
-                f"nothing to learn from: all {len(averages)} bags have the average "
-                f"{averages[0, 0]:g}. Check which column was read; bags must differ."
-            )
-        return super()._fit_statistics(statistics)
+    def _fit_amounts(self, data: Bags) -> None:
+        self._fit_statistics(AmountStatistics.of(data))
 
     def _amounts(self, X: Array) -> Array:
         return self._linear(X)

@@ -28,17 +28,6 @@ def evaluate_amounts(predictions: Any, bags: Bags, *, confidence: float = 0.95) 
     the bag residuals, which is unbiased for any real response. R2 is one minus its ratio to the
     variance of single amounts, which is estimated the same way. Intervals are the jackknife's over
     bags (D27).
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(1)
-    >>> x = rng.normal(size=4000); amounts = 3 * x + rng.normal(size=4000)
-    >>> averages = amounts.reshape(200, 20).mean(axis=1)
-    >>> bags = Bags.from_arrays(
-    ...     x, offsets=np.arange(0, 4001, 20), proportions=averages, task="amount")
-    >>> found = evaluate_amounts(3 * x, bags)
-    >>> found["mse"].low < 1 < found["mse"].high, found["r2"].low < 0.9 < found["r2"].high
-    (True, True)
     """
     check_share("confidence", confidence)
     residuals = bags.mean(_checked(predictions, bags)) - bags.proportions

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from unbag.evaluation.estimate import Printed
 from unbag.extras import import_extra
 
 __all__ = ["BagReport", "Bias", "Finding"]
@@ -44,7 +45,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class BagReport:
+class BagReport(Printed):
     """All findings about some bags.
 
     Attributes
@@ -54,6 +55,7 @@ class BagReport:
     level : float
     """
 
+    _width = 110
     findings: list[Finding]
     n_bags: int
     level: float
@@ -98,15 +100,6 @@ class BagReport:
             detail = Text(f.detail)
             table.add_row(mark + f.check, p_value, detail, f.advice if f.raised else "")
         return table
-
-    def __str__(self) -> str:
-        from io import StringIO
-
-        from rich.console import Console
-
-        stream = StringIO()
-        Console(file=stream, width=110, color_system=None).print(self.__rich__())
-        return stream.getvalue()
 
     def to_frame(self) -> Any:
         """All findings as a pandas DataFrame, one row per check."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,6 +12,8 @@ __all__ = ["Estimate", "Printed"]
 
 class Printed:
     """Prints as the table that `__rich__` makes."""
+
+    _width: ClassVar[int] = 100
 
     def __rich__(self) -> Any:
         raise NotImplementedError
@@ -22,7 +24,7 @@ class Printed:
         from rich.console import Console
 
         stream = StringIO()
-        Console(file=stream, width=100, color_system=None).print(self.__rich__())
+        Console(file=stream, width=self._width, color_system=None).print(self.__rich__())
         return stream.getvalue()
 
 

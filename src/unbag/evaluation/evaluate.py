@@ -147,12 +147,9 @@ def evaluate_grouped(
     grouping: Grouping,
     blocks: Any = None,
     noise_kurtosis: float | None = None,
-    confidence: float = 0.95,
-    n_bins: int = 10,
+    **options: Any,
 ) -> Evaluation | NaturalEvaluation:
     """Evaluate probabilities as the grouping allows; see `evaluate`."""
-    check_choice("grouping", grouping, get_args(Grouping))
-    options: dict[str, Any] = {"confidence": confidence, "n_bins": n_bins}
     sentence = "Bags are said to be natural groups." if grouping == "natural" else ""
     if grouping == "auto":
         grouping, sentence = explain_grouping(bags)

@@ -25,15 +25,7 @@ def find_grouping(bags: Bags) -> Literal["random", "natural"]:
 
 
 def explain_grouping(bags: Bags) -> tuple[Literal["random", "natural"], str]:
-    """The grouping that the bags show, and one sentence that says why.
-
-    Examples
-    --------
-    >>> bags = Bags.from_arrays(np.zeros(80), offsets=range(0, 81, 20), counts=[1, 2, 18, 19])
-    >>> explain_grouping(bags)[1]
-    'Bags are taken for natural groups: proportions vary 19.33 times as much as those of random
-    bags (p = ...).'
-    """
+    """The grouping that the bags show, and one sentence that says why."""
     if (bags.sizes == 1).all():
         return "random", "Bags of one instance are taken for random groups."
     found = bag_tests.dispersion(bags), feature_tests.homogeneity(_without_gaps(bags))

@@ -29,13 +29,6 @@ def jackknife_estimate(
     The function is taken of ``sums.sum(axis=0)``, for any number of leading axes. With `lowest`
     zero or `below_one` the interval is that of the logarithm of the value, or of one minus the
     value, which are less skewed; if these are not positive, it is that of the value.
-
-    Examples
-    --------
-    >>> counts = np.array([[2.0, 1.0], [4.0, 1.0], [6.0, 1.0]])
-    >>> found = jackknife_estimate(lambda s: s[..., 0] / s[..., 1], counts, confidence=0.95)
-    >>> round(found.value, 6), round(found.standard_error, 6)
-    (4.0, 1.154701)
     """
     total, n_units = sums.sum(axis=0), len(sums)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -45,20 +45,6 @@ def evaluate_natural(
 ) -> NaturalEvaluation:
     """Evaluate probabilities on bags that are not random groups; see `unbag.evaluate`.
 
-    Parameters
-    ----------
-    scores : array of shape (n_instances,)
-        Probabilities, or hard predictions, in the order of ``bags.X``.
-    bags : Bags
-        Binary, with exact counts.
-    confidence : float
-    n_bins : int
-        Most groups of bags in the calibration curve.
-    blocks : array of shape (n_instances,) or (n_bags,), or mapping from bag, optional
-        What bags have in common, such as a day: blocks, not bags, are then taken for independent.
-    grouping : str
-        Why bags are taken for natural groups.
-
     References
     ----------
     duncan1953alternative
@@ -96,14 +82,7 @@ def _check(bags: Bags) -> None:
 
 
 def extreme_labels(scores: Array, bags: Bags) -> tuple[Array, Array]:
-    """Labels with the known counts that suit the scores, given bag by bag, least and best (D24).
-
-    Examples
-    --------
-    >>> bags = Bags.from_arrays(np.zeros(4), bags=[0, 0, 1, 1], y=[0.5, 0.5, 1.0, 1.0])
-    >>> extreme_labels(np.array([0.2, 0.9, 0.4, 0.1]), bags)
-    (array([1., 0., 1., 1.]), array([0., 1., 1., 1.]))
-    """
+    """Labels with the known counts that suit the scores, given bag by bag, least and best (D24)."""
     own = np.repeat(np.arange(bags.n_bags), bags.sizes)
     order = np.lexsort((scores, own))
     rank = np.empty(len(scores), dtype=int)
@@ -114,14 +93,7 @@ def extreme_labels(scores: Array, bags: Bags) -> tuple[Array, Array]:
 
 
 def label_metrics(scores: Array, labels: Array) -> dict[str, float]:
-    """Metrics of scores on labels from 0 to 1, which stand for chances of independent labels.
-
-    Examples
-    --------
-    >>> found = label_metrics(np.array([0.9, 0.2]), np.array([1.0, 0.0]))
-    >>> found["error"], found["auc"]
-    (0.0, 1.0)
-    """
+    """Metrics of scores on labels from 0 to 1, which stand for chances of independent labels."""
     hard = scores > 0.5
     fp, fn = float((hard * (1 - labels)).mean()), float((~hard * labels).mean())
     certain = np.clip(scores, 1e-15, 1 - 1e-15)
