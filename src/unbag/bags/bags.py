@@ -221,7 +221,6 @@ class Bags:
 def _read_sums(sums: Any, counts: Any, task: Task | None) -> tuple[Any, Task]:
     if counts is not None or task not in (None, "amount"):
         raise BagDataError(
-            f"sums are of amounts: pass them without counts and with task='amount', got "
-            f"task={task!r} and counts {'given' if counts is not None else 'not given'}."
+            f"sums go without counts and with task='amount', got {task!r} and counts={counts!r}."
         )
     return sums, "amount"

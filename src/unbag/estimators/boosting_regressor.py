@@ -23,8 +23,8 @@ Array = NDArray[Any]
 class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
     """Boosted trees for single amounts, learned from the averages of bags.
 
-    LightGBM grows the trees; the loss is the pairwise debiased square loss over all bags, see
-    `BagBoostingClassifier`. Needs the extra ``unbag[gbm]``.
+    LightGBM grows the trees, see `BagBoostingClassifier`. For bags that are random groups the loss
+    is an unbiased estimate of the squared error of single amounts. Needs ``unbag[gbm]``.
 
     Parameters
     ----------
@@ -49,12 +49,6 @@ class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
         Its raw scores lack `initial_score_`.
     initial_score_ : array of shape (1,)
         The mean amount.
-    n_trees_ : int
-
-    Notes
-    -----
-    The loss is an unbiased estimate of the squared error of single amounts, for bags that are
-    random groups.
 
     Examples
     --------

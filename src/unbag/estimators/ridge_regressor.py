@@ -41,11 +41,6 @@ class BagRidgeRegressor(BagRegressorBase, RidgeModel):
     leave_one_out_ : array of shape (n_penalties,)
         Estimate of the mean squared error of single amounts for each penalty.
 
-    Notes
-    -----
-    For bags that are random draws the minimised loss is, up to a constant factor of its second
-    part, the unbiased estimate of the squared error of single amounts.
-
     Examples
     --------
     >>> import numpy as np

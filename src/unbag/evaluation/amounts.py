@@ -64,11 +64,9 @@ def _explained(sums: Array) -> Any:
 
 def _checked(predictions: Any, bags: Bags) -> Array:
     values = np.asarray(predictions, dtype=float)
-    if values.shape not in ((len(bags.X),), (len(bags.X), 1)):
+    if values.size != len(bags.X) or not np.isfinite(values).all():
         raise BagDataError(
-            f"predictions must be {len(bags.X)} numbers, one per instance of bags.X, got shape "
-            f"{values.shape}."
+            f"predictions must be {len(bags.X)} finite numbers, one per instance of bags.X, got "
+            f"shape {values.shape}, of which {np.isfinite(values).sum()} are finite."
         )
-    if not np.isfinite(values).all():
-        raise BagDataError("predictions must be finite, but some are NaN or infinite.")
     return values.reshape(-1)

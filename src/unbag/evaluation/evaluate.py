@@ -159,8 +159,8 @@ def evaluate_grouped(
     return replace(found, grouping=sentence)
 
 
-def _is_regressor(model: Any) -> bool:
-    return hasattr(model, "predict") and not hasattr(model, "predict_proba") and is_regressor(model)
+def _is_regressor(m: Any) -> bool:
+    return hasattr(m, "predict") and not hasattr(m, "predict_proba") and is_regressor(m)
 
 
 def _evaluate_amounts(

@@ -68,16 +68,11 @@ def evaluate_natural(
 
 
 def _check(bags: Bags) -> None:
-    if bags.task != "binary":
+    one = bags.task == "binary" and bags.noise_variance is None
+    if not one or not are_whole_counts(bags.proportions[:, None], bags.sizes).all():
         raise BagDataError(
-            f"Natural groups are evaluated for one label at a time, got {bags!r}. Take one class "
-            "against the rest."
-        )
-    exact = are_whole_counts(bags.proportions[:, None], bags.sizes).all()
-    if bags.noise_variance is not None or not exact:
-        raise BagDataError(
-            "Natural groups are evaluated by exact counts, but proportions are noisy or rounded: "
-            "no bound holds for them. Pass the counts themselves."
+            f"Natural groups are evaluated by exact counts of one label, got {bags!r}. Take one "
+            "class against the rest; for noisy or rounded proportions no bound holds."
         )
 
 

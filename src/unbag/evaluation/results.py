@@ -51,17 +51,11 @@ class EstimateTable(Printed):
     def to_frame(self) -> Any:
         """All estimates as a pandas DataFrame, one row per metric."""
         pd = import_extra("pandas", extra="pandas", purpose="A frame of metrics")
-        rows = {
-            name: {
-                "estimate": found.value,
-                "low": found.low,
-                "high": found.high,
-                "standard_error": found.standard_error,
-                "outside": found.outside,
-            }
-            for name, found in self.estimates.items()
-        }
-        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("metric")
+        names = ("value", "low", "high", "standard_error", "outside")
+        rows = {m: [getattr(found, n) for n in names] for m, found in self.estimates.items()}
+        columns = ["estimate", *names[1:]]
+        frame = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+        return frame.rename_axis("metric")
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """All estimates as plain numbers, for JSON, each with its note."""
