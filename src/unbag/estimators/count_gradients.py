@@ -13,7 +13,6 @@ from torch import Tensor
 from unbag.bags import BagBatch, Bags
 from unbag.estimators.bag_gradients import SMALLEST
 from unbag.posterior import exact_posterior
-from unbag.posterior.tilted import tilted_posterior
 from unbag.rules import CountLikelihood
 from unbag.rules.count_likelihood import own_logits
 
@@ -21,8 +20,6 @@ __all__ = ["CountGradients", "expected_labels"]
 
 Array = NDArray[Any]
 TINY = 1e-300
-# Larger bags are tilted: off by about one over the variance of the count, and as fast as a tree.
-EXACT_UP_TO = 50
 
 
 class CountGradients:
@@ -94,24 +91,12 @@ class CountGradients:
 
     def _excess(self, outputs: Array) -> Array:
         """Score of each label minus its probability given the count of its bag."""
-        if self.batch.largest_size > EXACT_UP_TO:
-            return expit(outputs) - self._tilted_labels(outputs)
-        if self.batch.noise_variance is None:
+        exact = self.batch.largest_size <= self.rule.exact_up_to
+        if exact and self.batch.noise_variance is None:
             return expit(outputs) - expected_labels(torch.from_numpy(outputs), self.batch)
         logits = torch.from_numpy(outputs).requires_grad_()
         loss = self.rule.of_each_bag(logits, self.batch).sum()
         return torch.autograd.grad(loss, logits)[0].numpy()
-
-    def _tilted_labels(self, outputs: Array) -> Array:
-        """Probability of each label given the count, or what noise leaves known of it."""
-        scores = expit(outputs)
-        means = np.add.reduceat(scores, self.starts)
-        variances = np.add.reduceat(scores * expit(-outputs), self.starts)
-        known = variances / np.maximum(variances + self.noise, TINY)
-        counts = means + known * (self.sizes[:, None] * self.batch.targets.numpy() - means)
-        counts = np.clip(counts, 0, self.sizes[:, None])
-        columns = zip(outputs.T, counts.T, strict=True)
-        return np.column_stack([tilted_posterior(*column, self.sizes) for column in columns])
 
     def _expected_counts(self, outputs: Array) -> tuple[Array, Array]:
         """Size of their slopes by raw scores, and the inverse of the counts' variances.
