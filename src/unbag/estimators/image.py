@@ -152,7 +152,7 @@ class BagImageClassifier(BagEstimator):
         settings = ConsistencySettings(
             n_epochs=self.max_epochs, images_per_batch=self.images_per_batch
         )
-        options = {"flip": self.flip, "seed": seed, "progress": self.progress}
+        options: dict[str, Any] = {"flip": self.flip, "seed": seed, "progress": self.progress}
         self.nets_ = fine_tune(nets, images, counts, start=start, settings=settings, **options)
         return self
 
@@ -178,7 +178,7 @@ class BagImageClassifier(BagEstimator):
                 f"model must build a net with `features` and `head`, such as 'resnet18', "
                 f"got {self.model!r}."
             )
-        return net.to(self.device, memory_format=torch.channels_last)
+        return net.to(self.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def _start(
         self,
@@ -193,7 +193,7 @@ class BagImageClassifier(BagEstimator):
         settings = ContrastiveSettings(
             n_epochs=self.start_epochs, images_per_batch=self.images_per_batch
         )
-        options = {"flip": self.flip, "seed": seed, "progress": self.progress}
+        options: dict[str, Any] = {"flip": self.flip, "seed": seed, "progress": self.progress}
         contrastive_start(first, images, settings=settings, **options)
         for net in nets[1:]:
             net.load_state_dict(first.state_dict())
