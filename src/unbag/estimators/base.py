@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logit
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
@@ -16,7 +17,7 @@ from unbag.bags import Bags, Task, bags_of, refuse_without_bags, variance_of
 from unbag.bags.tasks import refuse_amounts
 from unbag.bags.validation import check_proportions_differ
 from unbag.errors import BagDataError
-from unbag.estimators.instances import InstanceEstimator
+from unbag.estimators.instances import InstanceEstimator, check_lengths
 from unbag.evaluation.risk import estimate_risk
 
 __all__ = ["BagEstimator"]
@@ -29,6 +30,33 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
 
     See `InstanceEstimator` for frames and metadata routing.
     """
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        bags: Any = None,
+        noise_variance: Any = None,
+        task: Task | None = None,
+    ) -> Self:
+        """Fit to bags.
+
+        Parameters
+        ----------
+        X : array of shape (n_instances, n_features), or (n_instances, ...) for nets
+            A frame with text, dates or missing values is encoded by `encoder_`.
+        y : array of shape (n_instances,) or (n_instances, n_classes)
+            Proportion of the instance's bag; without `bags`, the instance's own label.
+        bags : array of shape (n_instances,), optional
+            Bag of each instance. None means bags of one, which is supervised learning.
+        noise_variance : float, mapping from bag, or array like `y`, optional
+            Known variance of zero-mean noise in the proportions: such bags weigh less, unless the
+            notes of the class say otherwise.
+        task : {"binary", "multiclass", "multilabel"}, optional
+            None reads it off the proportions: several that add up to one are of classes.
+        """
+        return self._fit(self._read(X, y, bags, noise_variance, task))
 
     def _read(
         self,
@@ -44,19 +72,12 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
     ) -> Bags:
         """Validate the arguments of `fit` and learn `classes_`; `partial_fit` has more to come."""
         bags, noise_variance = bags_of(y, bags), variance_of(y, noise_variance)
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
+        self._refuse_no_target(y)
         refuse_amounts(task, type(self).__name__)
         names = list(getattr(y, "columns", ()))
         y = np.asarray(y)
-        X = self._numbers(X, reset=reset, **self._input_checks())
-        if len(X) != len(y):
-            raise BagDataError(
-                f"X and y must have the same length: inconsistent numbers of samples, "
-                f"{len(X)} and {len(y)}."
-            )
+        X = self._numbers(X, reset=reset)
+        check_lengths(X, y)
         if bags is None:
             refuse_without_bags(y, noise_variance=noise_variance, task=task)
             return self._bags_of_one(X, y, classes)
@@ -72,7 +93,6 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
         return data
 
     def _adopt(self, task: Task, n_outputs: int, n_features: int) -> None:
-        """Set what `_read` learns, for bags that are validated already."""
         refuse_amounts(task, type(self).__name__)
         self.task_ = task
         self.classes_ = np.arange(max(2, n_outputs))
@@ -114,7 +134,12 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
 
     def _decisions(self, X: Array) -> Array:
         """Unbounded scores of the same shape that `predict` agrees with."""
-        raise NotImplementedError
+        scores = np.clip(self._scores(X), 1e-15, 1 - 1e-15)
+        return np.log(scores) if self.task_ == "multiclass" else logit(scores)
+
+    def _by_task(self, outputs: Array) -> Array:
+        """Outputs of shape (n, n_outputs) as `_scores` gives them."""
+        return outputs[:, 0] if self.task_ == "binary" else outputs
 
     def decision_function(self, X: Any) -> Array:
         """How surely an instance is positive, or has a label: above zero, `predict` says it is.
@@ -171,7 +196,7 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
             raise ValueError(
                 "sample_weight cannot be used with bags: a bag's proportion is an unweighted mean."
             )
-        X = self._numbers(X, reset=False, **self._input_checks())
+        X = self._numbers(X, reset=False)
         data = _bags_around(X, bags=bags, y=y, noise_variance=noise_variance, task=self.task_)
         return 1.0 - estimate_risk(self._scores(X), data).value
 

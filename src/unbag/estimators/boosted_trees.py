@@ -8,15 +8,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from unbag.arguments import check_whole
 from unbag.bags import Bags
 from unbag.errors import BagDataError
-from unbag.estimators.bag_gradients import BagGradients
+from unbag.estimators.bag_gradients import BagGradients, initial_scores
 from unbag.estimators.count_gradients import CountGradients
 from unbag.estimators.instances import InstanceEstimator
 from unbag.estimators.saving import ModelFolderError, read_folder, write_folder
 from unbag.estimators.tree_stopping import HeldOutTrees, gathered
 from unbag.evaluation.risk import Loss
 from unbag.extras import import_extra
+from unbag.randomness import draw_seed
 
 __all__ = ["BoostedTrees"]
 
@@ -36,6 +38,7 @@ class BoostedTrees(InstanceEstimator):
     patience: int | None
     criterion: Loss
     n_jobs: int
+    random_state: Any
     initial_score_: Array
 
     def _gradients(self, data: Bags) -> BagGradients | CountGradients:
@@ -45,9 +48,13 @@ class BoostedTrees(InstanceEstimator):
         """Predictions by raw scores of all runs."""
         raise NotImplementedError
 
-    @staticmethod
-    def _input_checks() -> dict[str, Any]:
-        return {"dtype": [np.float64, np.float32], "ensure_min_samples": 2}
+    def _train(self, data: Bags, aside: Bags | None) -> Self:
+        check_whole("n_estimators", self.n_estimators)
+        check_whole("n_runs", self.n_runs)
+        lightgbm = import_extra("lightgbm", extra="gbm", purpose=type(self).__name__)
+        self.initial_score_ = initial_scores(data)
+        self._grow(lightgbm, data, aside, draw_seed(self.random_state))
+        return self
 
     def _grow(self, lightgbm: Any, data: Bags, aside: Bags | None, seed: int) -> None:
         data = gathered(data)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 from numpy.typing import NDArray
 
 from unbag.arguments import check_choice, check_whole
-from unbag.bags import Bags, Task, split_bags
-from unbag.estimators.bag_gradients import BagGradients, initial_scores, scores_of_raw
+from unbag.bags import Bags, split_bags
+from unbag.estimators.bag_gradients import BagGradients, scores_of_raw
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.boosted_trees import BoostedTrees
 from unbag.estimators.count_gradients import CountGradients
 from unbag.evaluation.risk import Loss
-from unbag.extras import import_extra
 from unbag.randomness import draw_seed
 
 __all__ = ["BagBoostingClassifier", "BoostingRule"]
@@ -131,51 +130,23 @@ class BagBoostingClassifier(BagEstimator, BoostedTrees):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        bags: Any = None,
-        noise_variance: Any = None,
-        task: Task | None = None,
-    ) -> BagBoostingClassifier:
-        """Grow trees on bags.
-
-        Parameters
-        ----------
-        X : array of shape (n_instances, n_features)
-        y : array of shape (n_instances,) or (n_instances, n_classes)
-            Proportion of the instance's bag; without `bags`, the instance's own label.
-        bags : array of shape (n_instances,), optional
-            Bag of each instance. None means bags of one, which is supervised learning.
-        noise_variance : float, mapping from bag, or array like `y`, optional
-            Known variance of zero-mean noise in the proportions: such bags weigh less.
-        task : {"binary", "multiclass", "multilabel"}, optional
-            None reads it off the proportions: several that add up to one are of classes.
-        """
-        data = self._read(X, y, bags, noise_variance, task)
+    def _fit(self, data: Bags) -> Self:
         if not self.validation_share:
             return self._train(data, None)
         seed = draw_seed(self.random_state)
         return self._train(*split_bags(data, share=self.validation_share, seed=seed))
 
-    def fit_bags(self, data: Bags, *, held_out: Bags | None = None) -> BagBoostingClassifier:
+    def fit_bags(self, data: Bags, *, held_out: Bags | None = None) -> Self:
         """Grow trees on a `Bags`; held-out ones, if given, choose how many."""
         self._adopt(data.task, data.n_outputs, data.X.shape[1])
         return self._train(data, held_out)
 
-    def _train(self, data: Bags, aside: Bags | None) -> BagBoostingClassifier:
+    def _train(self, data: Bags, aside: Bags | None) -> Self:
         check_choice("criterion", self.criterion, get_args(Loss))
-        check_whole("n_estimators", self.n_estimators)
-        check_whole("n_runs", self.n_runs)
         check_whole("patience", self.patience, optional=True)
-        lightgbm = import_extra("lightgbm", extra="gbm", purpose="BagBoostingClassifier")
         if self.patience is not None and aside is None:
             raise ValueError("patience needs held-out bags: set validation_share, such as 0.2.")
-        self.initial_score_ = initial_scores(data)
-        self._grow(lightgbm, data, aside, draw_seed(self.random_state))
-        return self
+        return super()._train(data, aside)
 
     def _gradients(self, data: Bags) -> BagGradients | CountGradients:
         if self.rule == "debiased_square":
@@ -189,9 +160,6 @@ class BagBoostingClassifier(BagEstimator, BoostedTrees):
 
     def _probabilities(self, raw: Array) -> Array:
         return self._by_task(scores_of_raw(self._by_run(raw).mean(axis=1), self.task_))
-
-    def _by_task(self, outputs: Array) -> Array:
-        return outputs[:, 0] if self.task_ == "binary" else outputs
 
     def _scores(self, X: Array) -> Array:
         return self._probabilities(self._raw(X))

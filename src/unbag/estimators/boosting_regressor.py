@@ -6,14 +6,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from unbag.arguments import check_whole
 from unbag.bags import Bags
-from unbag.estimators.bag_gradients import BagGradients, initial_scores
+from unbag.estimators.bag_gradients import BagGradients
 from unbag.estimators.boosted_trees import BoostedTrees
 from unbag.estimators.regressor_base import BagRegressorBase
 from unbag.evaluation.risk import Loss
-from unbag.extras import import_extra
-from unbag.randomness import draw_seed
 
 __all__ = ["BagBoostingRegressor"]
 
@@ -87,11 +84,7 @@ class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
         self.random_state = random_state
 
     def _fit_amounts(self, data: Bags) -> None:
-        check_whole("n_estimators", self.n_estimators)
-        check_whole("n_runs", self.n_runs)
-        lightgbm = import_extra("lightgbm", extra="gbm", purpose="BagBoostingRegressor")
-        self.initial_score_ = initial_scores(data)
-        self._grow(lightgbm, data, None, draw_seed(self.random_state))
+        self._train(data, None)
 
     def _gradients(self, data: Bags) -> BagGradients:
         return BagGradients(data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 from numpy.typing import NDArray
 
@@ -12,6 +12,7 @@ from unbag.arguments import check_choice, check_whole
 from unbag.bags import Bags, Task
 from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator
+from unbag.estimators.instances import ARRAYS
 from unbag.estimators.net_fit import NetFit
 from unbag.estimators.net_folder import describe_net, read_net, read_rule
 from unbag.estimators.risk_repr import RiskRepr
@@ -98,6 +99,9 @@ class BagClassifier(RiskRepr, BagEstimator):
     With the default rule the training loss is an unbiased estimate of the instance square loss, for
     bags that are random groups of i.i.d. instances.
 
+    Instances become single precision. Images of bytes (three or more dimensions) are divided by
+    255.
+
     `noise_variance` takes the noise out of `risk_` and of the choice of the epoch. The net itself
     depends on it with `count_likelihood` and `count_posterior` only, which weigh noisy bags less.
     Noise that is independent of the instances leaves the gradient of the default rule unbiased, and
@@ -133,6 +137,8 @@ class BagClassifier(RiskRepr, BagEstimator):
     >>> clf.risk_.n_bags
     20
     """
+
+    _checks = ARRAYS
 
     def __init__(
         self,
@@ -171,40 +177,15 @@ class BagClassifier(RiskRepr, BagEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        bags: Any = None,
-        noise_variance: Any = None,
-        task: Task | None = None,
-    ) -> BagClassifier:
-        """Train on bags.
+    def _read(self, X: Any, *given: Any, **options: Any) -> Bags:
+        data = super()._read(X, *given, **options)
+        warn_of_rounding(X, stacklevel=4)  # says where `fit` was called
+        return data
 
-        Parameters
-        ----------
-        X : array of shape (n_instances, ...)
-            Becomes single precision. Images of bytes (three or more dimensions) are divided by 255.
-        y : array of shape (n_instances,) or (n_instances, n_classes)
-            Proportion of the instance's bag; without `bags`, the instance's own label.
-        bags : array of shape (n_instances,), optional
-            Bag of each instance. None means bags of one, which is supervised learning.
-        noise_variance : float, mapping from bag, or array like `y`, optional
-            Known variance of zero-mean noise in the proportions, which `risk_` is corrected for;
-            only the rules of counts weigh noisy bags less, see Notes.
-        task : {"binary", "multiclass", "multilabel"}, optional
-            None reads it off the proportions: several that add up to one are of classes.
-        """
-        data = self._read(X, y, bags, noise_variance, task)
-        warn_of_rounding(X)
-        return self._train(data)
-
-    def fit_bags(self, data: Bags) -> BagClassifier:
+    def fit_bags(self, data: Bags) -> Self:
         """Train on a `Bags`."""
-        self._adopt(data.task, data.n_outputs, data.X.shape[1])
         warn_of_rounding(data.X)
-        return self._train(data)
+        return super().fit_bags(data)
 
     def adopt(
         self, result: TrialResult, *, task: Task, n_outputs: int, n_features: int
@@ -215,7 +196,7 @@ class BagClassifier(RiskRepr, BagEstimator):
         self.risk_is_final_ = False
         return self
 
-    def _train(self, data: Bags) -> BagClassifier:
+    def _fit(self, data: Bags) -> Self:
         check_choice("criterion", self.criterion, get_args(Criterion))
         check_whole("n_nets", self.n_nets, optional=True)
         trial = Trial(get_rule(self.rule), self.learning_rate, draw_seed(self.random_state))

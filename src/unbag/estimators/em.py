@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logit
 from sklearn.utils import get_tags
 
 from unbag.arguments import check_choice
-from unbag.bags import Bags, Task
-from unbag.errors import BagDataError
-from unbag.estimators.base import BagEstimator
+from unbag.bags import Bags
 from unbag.estimators.em_rounds import (
     Calibration,
     EMRun,
@@ -22,6 +19,8 @@ from unbag.estimators.em_rounds import (
     make_state,
     run_em,
 )
+from unbag.estimators.folds import BlockEstimator
+from unbag.estimators.instances import TABLES_WITH_GAPS
 from unbag.estimators.saving import read_folder, write_folder
 from unbag.estimators.soft_labels import model_of, soft_learner, tensors_of
 from unbag.estimators.tree_stopping import gathered
@@ -34,7 +33,7 @@ Array = NDArray[Any]
 MANY_BAGS = 100
 
 
-class BagEMClassifier(BagEstimator):
+class BagEMClassifier(BlockEstimator):
     r"""Any scikit-learn classifier, fitted to bags by expectation maximisation.
 
     The E-step gives each instance the probability of its label given the count of its bag,
@@ -102,6 +101,8 @@ class BagEMClassifier(BagEstimator):
     True
     """
 
+    _checks = TABLES_WITH_GAPS
+
     def __init__(
         self,
         estimator: Any = None,
@@ -127,11 +128,6 @@ class BagEMClassifier(BagEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @staticmethod
-    def _input_checks() -> dict[str, Any]:
-        checks = {"dtype": [np.float64, np.float32], "ensure_min_samples": 2}
-        return checks | {"ensure_all_finite": "allow-nan"}
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         # A classifier that takes no gaps gets filled features from a stack.
@@ -139,42 +135,7 @@ class BagEMClassifier(BagEstimator):
         tags.input_tags.allow_nan = own is None or get_tags(own).input_tags.allow_nan
         return tags
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        bags: Any = None,
-        noise_variance: Any = None,
-        task: Task | None = None,
-        blocks: Any = None,
-    ) -> BagEMClassifier:
-        """Fit to bags.
-
-        Parameters
-        ----------
-        X : array of shape (n_instances, n_features)
-            Missing values are left to the classifier.
-        y : array of shape (n_instances,) or (n_instances, n_classes)
-            Proportion of the instance's bag; without `bags`, the instance's own label.
-        bags : array of shape (n_instances,), optional
-            Bag of each instance. None means bags of one, which is supervised learning.
-        noise_variance : float, mapping from bag, or array like `y`, optional
-            Known variance of noise in the proportions.
-        task : {"binary", "multiclass", "multilabel"}, optional
-            None reads it off the proportions: several that add up to one are of classes.
-        blocks : array of shape (n_instances,), optional
-            Block of each instance's bag, such as its day: folds keep blocks whole.
-        """
-        data = self._read(X, y, bags, noise_variance, task)
-        return self._run(data, blocks_of_bags(blocks, data))
-
-    def fit_bags(self, data: Bags, *, blocks: Array | None = None) -> BagEMClassifier:
-        """Fit to a `Bags`, whose blocks are given one a bag."""
-        self._adopt(data.task, data.n_outputs, data.X.shape[1])
-        return self._run(data, blocks)
-
-    def _run(self, data: Bags, blocks: Array | None) -> BagEMClassifier:
+    def _fit(self, data: Bags, blocks: Array | None = None) -> Self:
         check_choice("start", self.start, ("auto", *get_args(Start)))
         if self.n_rounds < 0 or self.cv < 2 or self.n_runs < 1:
             raise ValueError(
@@ -209,17 +170,9 @@ class BagEMClassifier(BagEstimator):
             return self.relaxation
         return 1.0 if self.bag_effects or n_bags < MANY_BAGS else 3.0
 
-    def _outputs(self, X: Array) -> Array:
-        found = [run.calibration(run.model.scores(X), self.task_) for run in self.runs_]
-        return np.mean(found, axis=0)
-
     def _scores(self, X: Array) -> Array:
-        scores = self._outputs(X)
-        return scores[:, 0] if self.task_ == "binary" else scores
-
-    def _decisions(self, X: Array) -> Array:
-        scores = np.clip(self._scores(X), 1e-15, 1 - 1e-15)
-        return np.log(scores) if self.task_ == "multiclass" else logit(scores)
+        found = [run.calibration(run.model.scores(X), self.task_) for run in self.runs_]
+        return self._by_task(np.mean(found, axis=0))
 
     def save(self, folder: str | Path) -> Path:
         """Write `model.safetensors` and `model.json` into a folder.
@@ -265,25 +218,3 @@ def _choose_start(state: Any) -> Start:
         start: first_minus_log(state, start) for start in ("rate", "linear")
     }
     return min(tried, key=tried.__getitem__)
-
-
-def blocks_of_bags(blocks: Any, data: Bags) -> Array | None:
-    """Block of each bag, given that of each instance.
-
-    Examples
-    --------
-    >>> data = Bags.from_arrays(np.eye(4), bags=[0, 0, 1, 1], y=[0.5, 0.5, 1, 1])
-    >>> blocks_of_bags(["may", "may", "june", "june"], data)
-    array(['may', 'june'], dtype='<U4')
-    """
-    if blocks is None:
-        return None
-    values = np.asarray(blocks)
-    if values.shape != (len(data.X),):
-        raise BagDataError(
-            f"blocks must have one value per instance, shape ({len(data.X)},), got {values.shape}."
-        )
-    found = values[data.rows[data.starts]]
-    if (values[data.rows] != np.repeat(found, data.sizes)).any():
-        raise BagDataError("blocks must be the same for all instances of a bag.")
-    return found

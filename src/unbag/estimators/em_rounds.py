@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from unbag.bags import Bags
+from unbag.estimators.columns import filled, scaled_columns
 from unbag.estimators.count_regression import SUREST, BagCounts, fold_slope, shift_to_rate
-from unbag.estimators.logistic import BagLogisticClassifier, filled, fold_numbers, scaled_columns
+from unbag.estimators.folds import block_folds
+from unbag.estimators.logistic import BagLogisticClassifier
 from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.estimators.soft_labels import SoftLearner, SoftModel
 from unbag.posterior import bag_posterior
@@ -20,7 +22,6 @@ __all__ = [
     "Calibration",
     "EMRun",
     "Start",
-    "block_folds",
     "first_minus_log",
     "make_state",
     "run_em",
@@ -225,11 +226,3 @@ def make_state(
     """State of a run whose folds keep bags, or blocks of bags, whole."""
     folds = block_folds(bags.n_bags, cv, seed=seed, blocks=blocks)
     return EMState(bags, learner, folds, relaxation, calibrate, bag_effects, seed)
-
-
-def block_folds(n_bags: int, cv: int, *, seed: int, blocks: Array | None) -> Array:
-    """Deal bags, or blocks of bags, to folds."""
-    if blocks is None:
-        return fold_numbers(n_bags, cv, seed=seed)
-    _, codes = np.unique(blocks, return_inverse=True)
-    return fold_numbers(codes.max() + 1, cv, seed=seed)[codes]

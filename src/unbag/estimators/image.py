@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unbag.arguments import check_device
-from unbag.bags import Bags, Task
+from unbag.bags import Bags
 from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator
+from unbag.estimators.instances import ARRAYS
 from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.estimators.saving import read_folder, write_folder
 from unbag.images.consistency import ConsistencySettings, fine_tune
@@ -70,6 +71,11 @@ class BagImageClassifier(BagEstimator):
     classes_ : array
         Labels that `predict` gives.
 
+    Notes
+    -----
+    Images have shape (n_instances, channels, height, width), as bytes or floats in [0, 1]. Their
+    classes exclude each other. A `noise_variance` is accepted, and not used.
+
     References
     ----------
     chen2020simclr, sohn2020fixmatch
@@ -85,6 +91,8 @@ class BagImageClassifier(BagEstimator):
     >>> clf.fit(X, y, bags=bags).predict(X).shape
     (64,)
     """
+
+    _checks = ARRAYS
 
     def __init__(
         self,
@@ -111,32 +119,8 @@ class BagImageClassifier(BagEstimator):
         self.random_state = random_state
         self.progress = progress
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        bags: Any = None,
-        noise_variance: Any = None,
-        task: Task | None = None,
-    ) -> BagImageClassifier:
-        """Learn from bags of images.
-
-        Parameters
-        ----------
-        X : array of shape (n_instances, channels, height, width)
-            Bytes, or floats in [0, 1].
-        y : array of shape (n_instances,) or (n_instances, n_classes)
-            Proportions of the instance's bag; without `bags`, the instance's own label.
-        bags : array of shape (n_instances,), optional
-            Bag of each instance. None means bags of one, which is supervised learning.
-        noise_variance : float, mapping or array, optional
-            Known variance of noise in the proportions. It is accepted, and not used.
-        task : {"binary", "multiclass"}, optional
-            None reads it off the proportions.
-        """
+    def _fit(self, data: Bags) -> Self:
         check_device(self.device)
-        data = self._read(X, y, bags, noise_variance, task)
         if self.task_ == "multilabel":
             raise BagDataError(
                 "y must hold proportions of classes that exclude each other, got several labels "

@@ -1,21 +1,26 @@
-"""What classifiers and regressors share: reading instances from arrays and frames, describing."""
+"""What classifiers and regressors share: reading arrays and frames, fitting to `Bags`, tags."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from unbag.bags import Task
+from unbag.bags import Bags, Task
+from unbag.errors import BagDataError
 from unbag.estimators.saving import plain_parameters
 from unbag.frames import TableEncoder, frame_encoder
 
-__all__ = ["InstanceEstimator"]
+__all__ = ["ARRAYS", "TABLES", "TABLES_WITH_GAPS", "InstanceEstimator", "check_lengths"]
 
 Array = NDArray[Any]
+# What scikit-learn's validation is asked for.
+ARRAYS = {"dtype": [np.float32, np.uint8], "allow_nd": True, "ensure_min_samples": 2}
+TABLES = {"dtype": [np.float64, np.float32], "ensure_min_samples": 2}
+TABLES_WITH_GAPS = TABLES | {"ensure_all_finite": "allow-nan"}
 
 
 class InstanceEstimator(BaseEstimator):
@@ -25,28 +30,48 @@ class InstanceEstimator(BaseEstimator):
     `TableEncoder`; one of plain numbers is used as it is.
     """
 
+    _checks: ClassVar[dict[str, Any]] = TABLES
     task_: Task
     encoder_: TableEncoder | None
     __metadata_request__fit = {"bags": "groups"}  # noqa: RUF012
     __metadata_request__score = {"bags": "groups"}  # noqa: RUF012
     __metadata_request__partial_fit = {"bags": "groups"}  # noqa: RUF012
 
-    def _numbers(self, X: Any, *, reset: bool, **checks: Any) -> Any:
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = "ensure_all_finite" in self._checks
+        return tags
+
+    def fit_bags(self, data: Bags) -> Self:
+        """Fit to a `Bags`."""
+        self._adopt(data.task, data.n_outputs, data.X.shape[1])
+        return self._fit(data)
+
+    def _adopt(self, task: Task, n_outputs: int, n_features: int) -> None:
+        """Set what reading the arguments of `fit` learns, for bags that are validated already."""
+        raise NotImplementedError
+
+    def _fit(self, data: Bags) -> Self:
+        """Learn from bags that are read, with `task_` and `classes_` set."""
+        raise NotImplementedError
+
+    def _refuse_no_target(self, y: Any) -> None:
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+
+    def _numbers(self, X: Any, *, reset: bool, **options: Any) -> Any:
         """Validate instances; a frame with text, dates or gaps is encoded by a `TableEncoder`."""
         if reset:
             self.encoder_ = frame_encoder(X)
         if self.encoder_ is not None:
             X = self.encoder_.transform(X)
-        return validate_data(self, X, reset=reset, **checks)
-
-    @staticmethod
-    def _input_checks() -> dict[str, Any]:
-        return {"dtype": [np.float32, np.uint8], "allow_nd": True, "ensure_min_samples": 2}
+        return validate_data(self, X, reset=reset, **self._checks | options)
 
     def _instances(self, X: Any) -> Array:
         check_is_fitted(self)
-        checks = self._input_checks() | {"ensure_min_samples": 1}
-        return np.asarray(self._numbers(X, reset=False, **checks))
+        return np.asarray(self._numbers(X, reset=False, ensure_min_samples=1))
 
     def _description(self) -> dict[str, Any]:
         """What a model folder says of any estimator."""
@@ -72,3 +97,12 @@ class InstanceEstimator(BaseEstimator):
         if description["feature_names"] is not None:
             model.feature_names_in_ = np.asarray(description["feature_names"], dtype=object)
         return model
+
+
+def check_lengths(X: Array, y: Array) -> None:
+    """Refuse instances and targets that are not as many."""
+    if len(X) != len(y):
+        raise BagDataError(
+            f"X and y must have the same length: inconsistent numbers of samples, "
+            f"{len(X)} and {len(y)}."
+        )

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from unbag.bags import Bags, Task
+from unbag.bags import Bags
 from unbag.estimators.base import BagEstimator
+from unbag.estimators.columns import filled, scaled_columns
 from unbag.estimators.count_regression import BagCounts, LogitFit, fit_logits
+from unbag.estimators.folds import fold_numbers
+from unbag.estimators.instances import TABLES_WITH_GAPS
 from unbag.estimators.saving import read_folder, write_folder
-from unbag.randomness import draw_seed, numpy_generator
+from unbag.randomness import draw_seed
 
-__all__ = ["BagLogisticClassifier", "filled", "fold_numbers", "scaled_columns"]
+__all__ = ["BagLogisticClassifier"]
 
 Array = NDArray[Any]
 
@@ -76,6 +79,8 @@ class BagLogisticClassifier(BagEstimator):
     True
     """
 
+    _checks = TABLES_WITH_GAPS
+
     def __init__(
         self,
         *,
@@ -89,47 +94,7 @@ class BagLogisticClassifier(BagEstimator):
         self.cv = cv
         self.random_state = random_state
 
-    @staticmethod
-    def _input_checks() -> dict[str, Any]:
-        checks = {"dtype": [np.float64, np.float32], "ensure_min_samples": 2}
-        return checks | {"ensure_all_finite": "allow-nan"}
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        bags: Any = None,
-        noise_variance: Any = None,
-        task: Task | None = None,
-    ) -> BagLogisticClassifier:
-        """Fit to bags.
-
-        Parameters
-        ----------
-        X : array of shape (n_instances, n_features)
-        y : array of shape (n_instances,) or (n_instances, n_classes)
-            Proportion of the instance's bag; without `bags`, the instance's own label.
-        bags : array of shape (n_instances,), optional
-            Bag of each instance. None means bags of one, which is supervised learning.
-        noise_variance : float, mapping from bag, or array like `y`, optional
-            Known variance of noise in the proportions.
-        task : {"binary", "multiclass", "multilabel"}, optional
-            None reads it off the proportions: several that add up to one are of classes.
-        """
-        return self._solve(self._read(X, y, bags, noise_variance, task))
-
-    def fit_bags(self, data: Bags) -> BagLogisticClassifier:
-        """Fit to a `Bags`."""
-        self._adopt(data.task, data.n_outputs, data.X.shape[1])
-        return self._solve(data)
-
-    def _solve(self, data: Bags) -> BagLogisticClassifier:
+    def _fit(self, data: Bags) -> Self:
         grid = np.geomspace(0.3, 3e4, 10) if self.penalties is None else np.array(self.penalties)
         if grid.ndim != 1 or len(grid) == 0 or not (np.isfinite(grid) & (grid >= 0)).all():
             raise ValueError(
@@ -207,29 +172,3 @@ def _path(X: Array, counts: BagCounts, penalties: Any, effects: bool) -> list[Lo
         found.append(fit_logits(X, counts, each, start=weights, effects=effects))
         weights = found[-1].weights
     return found
-
-
-def scaled_columns(X: Array) -> tuple[Array, Array]:
-    """Centre and scale of each column: 0/1 stays what it is, others get unit variance."""
-    centre, low, high = np.nanmean(X, axis=0), np.nanmin(X, axis=0), np.nanmax(X, axis=0)
-    two = ((low == X) | (high == X) | np.isnan(X)).all(axis=0)
-    scale = np.where(two, high - low, np.nanstd(X, axis=0))
-    return centre, np.where(scale > 1e-12 * np.abs(centre), scale, 1.0)
-
-
-def filled(X: Array, values: Array) -> Array:
-    """The same without gaps."""
-    gaps = np.isnan(X)
-    return np.where(gaps, values, X) if gaps.any() else X
-
-
-def fold_numbers(n_bags: int, n_folds: int, *, seed: int) -> Array:
-    """Fold of each bag, dealt at random; folds differ in size by at most one.
-
-    Examples
-    --------
-    >>> np.bincount(fold_numbers(11, 3, seed=0))
-    array([4, 4, 3])
-    """
-    folds = np.arange(n_bags) % min(n_folds, n_bags)
-    return numpy_generator(seed, "folds").permuted(folds)

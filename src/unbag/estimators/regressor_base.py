@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from unbag.bags import Bags, Task, bags_of, variance_of
 from unbag.errors import BagDataError
-from unbag.estimators.instances import InstanceEstimator
+from unbag.estimators.instances import InstanceEstimator, check_lengths
 from unbag.evaluation.amounts import evaluate_amounts
 
 __all__ = ["BagRegressorBase"]
@@ -26,10 +26,6 @@ class BagRegressorBase(RegressorMixin, InstanceEstimator):
 
     See `InstanceEstimator` for frames and metadata routing.
     """
-
-    @staticmethod
-    def _input_checks() -> dict[str, Any]:
-        return {"dtype": [np.float64, np.float32], "ensure_min_samples": 2}
 
     def fit(self, X: Any, y: Any, *, bags: Any = None, noise_variance: Any = None) -> Self:
         """Fit to bags.
@@ -45,20 +41,15 @@ class BagRegressorBase(RegressorMixin, InstanceEstimator):
         noise_variance : float, mapping from bag, or array like `y`, optional
             Known variance of noise in the averages: such bags weigh less.
         """
-        return self._learn(self._read(X, y, bags, noise_variance))
+        return self._fit(self._read(X, y, bags, noise_variance))
 
-    def fit_bags(self, data: Bags) -> Self:
-        """Fit to a `Bags`."""
-        self._adopt(data.task, data.n_outputs, data.X.shape[1])
-        return self._learn(replace(data, task="amount"))
-
-    def _learn(self, data: Bags) -> Self:
+    def _fit(self, data: Bags) -> Self:
         if (data.sizes > 1).any() and np.ptp(data.proportions) == 0:
             raise BagDataError(
                 f"nothing to learn from: all {data.n_bags} bags have the average "
                 f"{data.proportions[0]:g}. Check which column was read; bags must differ."
             )
-        self._fit_amounts(data)
+        self._fit_amounts(replace(data, task="amount"))
         return self
 
     def _fit_amounts(self, data: Bags) -> None:
@@ -67,18 +58,11 @@ class BagRegressorBase(RegressorMixin, InstanceEstimator):
     def _read(self, X: Any, y: Any, bags: Any, noise_variance: Any, *, reset: bool = True) -> Bags:
         """Validate the arguments of `fit`, or of `score`."""
         bags, noise_variance = bags_of(y, bags), variance_of(y, noise_variance)
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
-        X = self._numbers(X, reset=reset, **self._input_checks())
+        self._refuse_no_target(y)
+        X = self._numbers(X, reset=reset)
         y = check_array(np.asarray(y), ensure_2d=False, dtype=float, input_name="y")
         y = column_or_1d(y, warn=True)
-        if len(X) != len(y):
-            raise BagDataError(
-                f"X and y must have the same length: inconsistent numbers of samples, "
-                f"{len(X)} and {len(y)}."
-            )
+        check_lengths(X, y)
         self.task_ = "amount"
         if bags is not None:
             return Bags.from_arrays(X, bags=bags, y=y, noise_variance=noise_variance, task="amount")
@@ -91,7 +75,6 @@ class BagRegressorBase(RegressorMixin, InstanceEstimator):
         return Bags(X, np.arange(n), np.ones(n, int), y, list(range(n)), None, "amount")
 
     def _adopt(self, task: Task, n_outputs: int, n_features: int) -> None:
-        """Set what `_read` learns, for bags that are validated already."""
         if n_outputs > 1:
             raise BagDataError(
                 f"{type(self).__name__} learns one amount, got {n_outputs} columns of a {task} "

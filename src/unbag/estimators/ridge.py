@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,34 +73,7 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
     True
     """
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        bags: Any = None,
-        noise_variance: Any = None,
-        task: Task | None = None,
-    ) -> BagRidgeClassifier:
-        """Fit to bags.
-
-        Parameters
-        ----------
-        X : array of shape (n_instances, n_features)
-        y : array of shape (n_instances,) or (n_instances, n_classes)
-            Proportion of the instance's bag; without `bags`, the instance's own label.
-        bags : array of shape (n_instances,), optional
-            Bag of each instance. None means bags of one, which is supervised learning.
-        noise_variance : float, mapping from bag, or array like `y`, optional
-            Known variance of noise in the proportions: such bags weigh less.
-        task : {"binary", "multiclass", "multilabel"}, optional
-            None reads it off the proportions: several that add up to one are of classes.
-        """
-        return self._fit_statistics(BagStatistics.of(self._read(X, y, bags, noise_variance, task)))
-
-    def fit_bags(self, data: Bags) -> BagRidgeClassifier:
-        """Fit to a `Bags`."""
-        self._adopt(data.task, data.n_outputs, data.X.shape[1])
+    def _fit(self, data: Bags) -> Self:
         return self._fit_statistics(BagStatistics.of(data))
 
     def fit_means(
@@ -111,7 +84,7 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
         *,
         noise_variance: Any = None,
         task: Task = "binary",
-    ) -> BagRidgeClassifier:
+    ) -> Self:
         """Fit to bags of which only the means are known: no instance is needed.
 
         Parameters
@@ -139,7 +112,7 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
             BagStatistics(means, values, np.asarray(sizes, dtype=float), noise)
         )
 
-    def _fit_statistics(self, statistics: BagStatistics) -> BagRidgeClassifier:
+    def _fit_statistics(self, statistics: BagStatistics) -> Self:
         check_proportions_differ(statistics.proportions)
         return super()._fit_statistics(statistics)
 
@@ -152,7 +125,7 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
         noise_variance: Any = None,
         task: Task | None = None,
         classes: Any = None,
-    ) -> BagRidgeClassifier:
+    ) -> Self:
         """Add whole bags to those seen so far; the result equals one `fit` on all of them.
 
         What is kept of a bag is its mean, its size and its proportion.

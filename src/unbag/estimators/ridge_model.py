@@ -29,10 +29,6 @@ class RidgeModel(InstanceEstimator):
         self.penalties = penalties
         self.standardise = standardise
 
-    @staticmethod
-    def _input_checks() -> dict[str, Any]:
-        return {"dtype": [np.float64, np.float32], "ensure_min_samples": 2}
-
     def _fit_statistics(self, statistics: BagStatistics) -> Self:
         self._statistics = statistics
         return self._solve()

@@ -6,26 +6,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Self, get_args
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.special import logit
 from sklearn.utils import get_tags
 
 from unbag.arguments import check_choice
-from unbag.bags import Bags, Task
-from unbag.estimators.base import BagEstimator
+from unbag.bags import Bags
 from unbag.estimators.candidates import (
     Candidates,
     check_candidates,
     default_candidates,
     fit_candidate,
 )
-from unbag.estimators.em import blocks_of_bags
-from unbag.estimators.em_rounds import block_folds
-from unbag.estimators.logistic import filled, scaled_columns
+from unbag.estimators.columns import filled, scaled_columns
+from unbag.estimators.folds import BlockEstimator, block_folds
+from unbag.estimators.instances import TABLES_WITH_GAPS
 from unbag.estimators.risk_repr import RiskRepr
 from unbag.estimators.saving import read_folder, write_folder
 from unbag.estimators.stack_weights import CrossFit, bagged_weights
@@ -45,7 +43,7 @@ NEGLIGIBLE = 0.01
 MIN_BAGS = 4
 
 
-class BagStackingClassifier(RiskRepr, BagEstimator):
+class BagStackingClassifier(RiskRepr, BlockEstimator):
     r"""A convex mixture of learners, weighed by bags that none of them has seen.
 
     Every candidate is fitted whole inside each of `cv` folds of bags. For weights :math:`w` that
@@ -112,6 +110,7 @@ class BagStackingClassifier(RiskRepr, BagEstimator):
     True
     """
 
+    _checks = TABLES_WITH_GAPS
     risk_is_final_ = True  # cross-fitted
 
     def __init__(
@@ -133,52 +132,7 @@ class BagStackingClassifier(RiskRepr, BagEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    @staticmethod
-    def _input_checks() -> dict[str, Any]:
-        checks = {"dtype": [np.float64, np.float32], "ensure_min_samples": 2}
-        return checks | {"ensure_all_finite": "allow-nan"}
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        bags: Any = None,
-        noise_variance: Any = None,
-        task: Task | None = None,
-        blocks: Any = None,
-    ) -> BagStackingClassifier:
-        """Fit all candidates and weigh them.
-
-        Parameters
-        ----------
-        X : array of shape (n_instances, n_features)
-            Missing values are allowed.
-        y : array of shape (n_instances,) or (n_instances, n_classes)
-            Proportion of the instance's bag; without `bags`, the instance's own label.
-        bags : array of shape (n_instances,), optional
-            Bag of each instance. None means bags of one, which is supervised learning.
-        noise_variance : float, mapping from bag, or array like `y`, optional
-            Known variance of noise in the proportions.
-        task : {"binary", "multiclass", "multilabel"}, optional
-            None reads it off the proportions: several that add up to one are of classes.
-        blocks : array of shape (n_instances,), optional
-            Block of each instance's bag, such as its day: folds keep blocks whole.
-        """
-        data = self._read(X, y, bags, noise_variance, task)
-        return self._stack(data, blocks_of_bags(blocks, data))
-
-    def fit_bags(self, data: Bags, *, blocks: Array | None = None) -> BagStackingClassifier:
-        """Fit to a `Bags`, whose blocks are given one a bag."""
-        self._adopt(data.task, data.n_outputs, data.X.shape[1])
-        return self._stack(data, blocks)
-
-    def _stack(self, data: Bags, blocks: Array | None) -> BagStackingClassifier:
+    def _fit(self, data: Bags, blocks: Array | None = None) -> Self:
         check_choice("grouping", self.grouping, get_args(Grouping))
         data, seed = gathered(data), draw_seed(self.random_state)
         self.grouping_ = find_grouping(data) if self.grouping == "auto" else self.grouping
@@ -260,18 +214,10 @@ class BagStackingClassifier(RiskRepr, BagEstimator):
             honest = _honest_scores(cross, scores, folds, data, seed)
             self.risk_ = estimate_risk(honest, data, parts=parts)
 
-    def _outputs(self, X: Array) -> Array:
+    def _scores(self, X: Array) -> Array:
         pairs = [(self.weights_[name], model) for name, model in self.candidates_.items()]
         mixed = sum(weight * self._candidate_scores(model, X) for weight, model in pairs)
-        return np.clip(mixed, 0, 1)
-
-    def _scores(self, X: Array) -> Array:
-        scores = self._outputs(X)
-        return scores[:, 0] if self.task_ == "binary" else scores
-
-    def _decisions(self, X: Array) -> Array:
-        scores = np.clip(self._scores(X), 1e-15, 1 - 1e-15)
-        return np.log(scores) if self.task_ == "multiclass" else logit(scores)
+        return self._by_task(np.clip(mixed, 0, 1))
 
     def save(self, folder: str | Path) -> Path:
         """Write `model.safetensors`, `model.json`, and a folder for each candidate."""

@@ -142,7 +142,7 @@ def as_tensor(X: Any, device: torch.device) -> Tensor:
     return tensor.to(device=device, dtype=torch.uint8 if are_pixels(tensor) else torch.float32)
 
 
-def warn_of_rounding(X: Any) -> None:
+def warn_of_rounding(X: Any, *, stacklevel: int = 3) -> None:
     """Warn of features that vary by less than ten of the steps of single precision around them.
 
     Examples
@@ -166,7 +166,7 @@ def warn_of_rounding(X: Any) -> None:
             f"of {steps[first]:.3g} there ({len(coarse)} such features). Subtract its mean first: "
             "put a StandardScaler in front.",
             BagDataWarning,
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
 
 

@@ -1,0 +1,26 @@
+"""Columns of a table on one scale and without gaps, for models that need both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["filled", "scaled_columns"]
+
+Array = NDArray[Any]
+
+
+def scaled_columns(X: Array) -> tuple[Array, Array]:
+    """Centre and scale of each column: 0/1 stays what it is, others get unit variance."""
+    centre, low, high = np.nanmean(X, axis=0), np.nanmin(X, axis=0), np.nanmax(X, axis=0)
+    two = ((low == X) | (high == X) | np.isnan(X)).all(axis=0)
+    scale = np.where(two, high - low, np.nanstd(X, axis=0))
+    return centre, np.where(scale > 1e-12 * np.abs(centre), scale, 1.0)
+
+
+def filled(X: Array, values: Array) -> Array:
+    """The same without gaps."""
+    gaps = np.isnan(X)
+    return np.where(gaps, values, X) if gaps.any() else X
