@@ -14,7 +14,7 @@ from unbag.errors import BagDataError
 from unbag.estimators.bag_gradients import BagGradients, initial_scores
 from unbag.estimators.count_gradients import CountGradients
 from unbag.estimators.instances import InstanceEstimator
-from unbag.estimators.saving import ModelFolderError, read_folder, write_folder
+from unbag.estimators.saving import read_booster
 from unbag.estimators.tree_stopping import HeldOutTrees, gathered
 from unbag.evaluation.risk import Loss
 from unbag.extras import import_extra
@@ -26,7 +26,7 @@ Array = NDArray[Any]
 
 
 class BoostedTrees(InstanceEstimator):
-    """Trees grown side by side, and their model folder."""
+    """Trees grown side by side; a model folder holds the bytes of LightGBM's own text format."""
 
     n_estimators: int
     n_runs: int
@@ -109,40 +109,24 @@ class BoostedTrees(InstanceEstimator):
         options = {"num_iteration": self.n_trees_, "num_threads": threads}
         return np.asarray(self.booster_.predict(X, raw_score=True, **options))
 
-    def save(self, folder: str | Path) -> Path:
-        """Write `model.safetensors` and `model.json` into a folder.
-
-        The trees are the bytes of LightGBM's own text format, under the name "booster".
-        """
-        description = self._description() | {"n_trees": int(self.n_trees_)}
+    def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
         text = self.booster_.model_to_string(num_iteration=self.n_trees_)
         tensors = {
             "booster": np.frombuffer(text.encode(), dtype=np.uint8),
             "initial_score": self.initial_score_,
             "held_out_risk": self.held_out_risk_,
         }
-        return write_folder(folder, description, tensors)
+        return {"n_trees": int(self.n_trees_)}, tensors
 
-    @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Read a folder written by `save`. Nothing in it is executed."""
-        lightgbm = import_extra("lightgbm", extra="gbm", purpose="Boosting")
-        description, tensors = read_folder(folder, kind=cls.__name__)
-        model = cls._described(description)
-        model.n_trees_ = description["n_trees"]
-        model.initial_score_ = tensors["initial_score"]
-        model.held_out_risk_ = tensors["held_out_risk"]
-        model.booster_ = _read_booster(lightgbm, tensors["booster"], folder)
-        return model
+    def _restore(
+        self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
+    ) -> None:
+        self.n_trees_ = description["n_trees"]
+        self.initial_score_ = tensors["initial_score"]
+        self.held_out_risk_ = tensors["held_out_risk"]
+        self.booster_ = read_booster(tensors["booster"], folder)
 
 
 def _refuse_constant_features(data: Bags) -> None:
     if not (np.ptp(data.X, axis=0) > 0).any():
         raise BagDataError("X must hold a feature that varies: a tree cannot split on constants.")
-
-
-def _read_booster(lightgbm: Any, text: Array, folder: str | Path) -> Any:
-    try:
-        return lightgbm.Booster(model_str=text.tobytes().decode())
-    except (lightgbm.basic.LightGBMError, UnicodeDecodeError) as error:
-        raise ModelFolderError(f"{folder} holds trees that cannot be read: {error}.") from error

@@ -21,7 +21,6 @@ from unbag.estimators.em_rounds import (
 )
 from unbag.estimators.folds import BlockEstimator
 from unbag.estimators.instances import TABLES_WITH_GAPS
-from unbag.estimators.saving import read_folder, write_folder
 from unbag.estimators.soft_labels import model_of, soft_learner, tensors_of
 from unbag.estimators.tree_stopping import gathered
 from unbag.randomness import draw_seed
@@ -89,6 +88,10 @@ class BagEMClassifier(BlockEstimator):
 
     With bags of one it is the classifier itself.
 
+    Trees of LightGBM and logistic regressions can be saved; others have no form of their own that
+    could be read without executing it. A model that was loaded predicts, and its `estimator` is
+    None.
+
     Examples
     --------
     >>> from sklearn.linear_model import LogisticRegression
@@ -102,6 +105,7 @@ class BagEMClassifier(BlockEstimator):
     """
 
     _checks = TABLES_WITH_GAPS
+    _unsaved = ("estimator",)
 
     def __init__(
         self,
@@ -174,34 +178,23 @@ class BagEMClassifier(BlockEstimator):
         found = [run.calibration(run.model.scores(X), self.task_) for run in self.runs_]
         return self._by_task(np.mean(found, axis=0))
 
-    def save(self, folder: str | Path) -> Path:
-        """Write `model.safetensors` and `model.json` into a folder.
-
-        Trees of LightGBM and logistic regressions can be saved; others have no form of their own
-        that could be read without executing it.
-        """
-        description = self._description()
-        description["parameters"].pop("estimator", None)
+    def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
         tensors: dict[str, Array] = {}
         for i, run in enumerate(self.runs_):
             tensors[f"slopes_{i}"] = np.array([run.calibration.slopes, run.calibration.shifts])
             tensors |= {f"{name}_{i}": part for name, part in tensors_of(run.model).items()}
-        description |= {"start": self.start_, "n_runs_saved": len(self.runs_)}
-        return write_folder(folder, description, tensors)
+        return {"start": self.start_, "n_runs_saved": len(self.runs_)}, tensors
 
-    @classmethod
-    def load(cls, folder: str | Path) -> BagEMClassifier:
-        """Read a folder written by `save`; such a model predicts, and its `estimator` is None."""
-        description, tensors = read_folder(folder, kind=cls.__name__)
-        model = cls._described(description)
-        model.start_, model.runs_ = description["start"], []
+    def _restore(
+        self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
+    ) -> None:
+        self.start_, self.runs_ = description["start"], []
         for i in range(description["n_runs_saved"]):
             slopes, shifts = tensors[f"slopes_{i}"]
             own = {k.removesuffix(f"_{i}"): v for k, v in tensors.items() if k.endswith(f"_{i}")}
             calibration = Calibration(tuple(slopes.tolist()), tuple(shifts.tolist()))
-            fitted = model_of(own, model.task_, folder)
-            model.runs_.append(EMRun(fitted, calibration, np.empty((0, 1)), np.empty(0)))
-        return model
+            fitted = model_of(own, self.task_, folder)
+            self.runs_.append(EMRun(fitted, calibration, np.empty((0, 1)), np.empty(0)))
 
 
 def _supervised(data: Bags, learner: Any, seed: int) -> EMRun:

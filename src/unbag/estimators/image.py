@@ -16,7 +16,6 @@ from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.instances import ARRAYS
 from unbag.estimators.ridge import BagRidgeClassifier
-from unbag.estimators.saving import read_folder, write_folder
 from unbag.images.consistency import ConsistencySettings, fine_tune
 from unbag.images.contrastive import ContrastiveSettings, contrastive_start
 from unbag.images.optimization import as_floats
@@ -75,6 +74,7 @@ class BagImageClassifier(BagEstimator):
     -----
     Images have shape (n_instances, channels, height, width), as bytes or floats in [0, 1]. Their
     classes exclude each other. A `noise_variance` is accepted, and not used.
+    A model that was loaded runs on the CPU.
 
     References
     ----------
@@ -208,30 +208,24 @@ class BagImageClassifier(BagEstimator):
         scores = np.clip(self._scores(X), 1e-12, 1 - 1e-12)
         return np.log(scores / (1 - scores)) if scores.ndim == 1 else np.log(scores)
 
-    def save(self, folder: str | Path) -> Path:
-        """Write `model.safetensors` and `model.json` into a folder."""
-        description = self._description() | {"input_shape": list(self.input_shape_)}
+    def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
         tensors = {
             f"{number}.{name}": value.cpu().numpy()
             for number, net in enumerate(self.nets_)
             for name, value in net.state_dict().items()
         }
-        return write_folder(folder, description, tensors)
+        return {"input_shape": list(self.input_shape_)}, tensors
 
-    @classmethod
-    def load(cls, folder: str | Path) -> BagImageClassifier:
-        """Read a folder written by `save`; the net runs on the CPU."""
-        description, tensors = read_folder(folder, kind=cls.__name__)
-        description["parameters"]["device"] = "cpu"
-        model = cls._described(description)
-        model.input_shape_ = tuple(description["input_shape"])
-        model.nets_ = []
-        for number in range(model.n_nets):
-            net = model._net(len(model.classes_), 0)
+    def _restore(
+        self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
+    ) -> None:
+        self.device, self.input_shape_ = "cpu", tuple(description["input_shape"])
+        self.nets_ = []
+        for number in range(self.n_nets):
+            net = self._net(len(self.classes_), 0)
             own = {n.partition(".")[2]: t for n, t in tensors.items() if n.startswith(f"{number}.")}
             net.load_state_dict({name: torch.as_tensor(value) for name, value in own.items()})
-            model.nets_.append(net.eval())
-        return model
+            self.nets_.append(net.eval())
 
 
 def _bag_counts(data: Bags, device: torch.device) -> BagCounts:

@@ -1,7 +1,8 @@
-"""What classifiers and regressors share: reading arrays and frames, fitting to `Bags`, tags."""
+"""What classifiers and regressors share: reading, fitting to `Bags`, tags, model folders."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from unbag.bags import Bags, Task
 from unbag.errors import BagDataError
-from unbag.estimators.saving import plain_parameters
+from unbag.estimators.saving import plain_parameters, read_folder, write_folder
 from unbag.frames import TableEncoder, frame_encoder
 
 __all__ = ["ARRAYS", "TABLES", "TABLES_WITH_GAPS", "InstanceEstimator", "check_lengths"]
@@ -31,6 +32,7 @@ class InstanceEstimator(BaseEstimator):
     """
 
     _checks: ClassVar[dict[str, Any]] = TABLES
+    _unsaved: ClassVar[tuple[str, ...]] = ()  # parameters that hold other estimators
     task_: Task
     encoder_: TableEncoder | None
     __metadata_request__fit = {"bags": "groups"}  # noqa: RUF012
@@ -73,6 +75,30 @@ class InstanceEstimator(BaseEstimator):
         check_is_fitted(self)
         return np.asarray(self._numbers(X, reset=False, ensure_min_samples=1))
 
+    def save(self, folder: str | Path) -> Path:
+        """Write `model.safetensors` and `model.json` into a folder."""
+        description = self._description()
+        about, tensors = self._learned()
+        return write_folder(folder, description | about, tensors)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read a folder written by `save`. Nothing in it is executed."""
+        description, tensors = read_folder(folder, kind=cls.__name__)
+        model = cls._described(description)
+        model._restore(description, tensors, Path(folder))
+        return model
+
+    def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """What `fit` learned: plain values for the description, and arrays."""
+        raise NotImplementedError
+
+    def _restore(
+        self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
+    ) -> None:
+        """Set what `_learned` gave."""
+        raise NotImplementedError
+
     def _description(self) -> dict[str, Any]:
         """What a model folder says of any estimator."""
         check_is_fitted(self)
@@ -83,7 +109,9 @@ class InstanceEstimator(BaseEstimator):
             "n_features": int(self.n_features_in_),
             "feature_names": None if names is None else names.tolist(),
             "encoder": None if self.encoder_ is None else self.encoder_.to_dict(),
-            "parameters": plain_parameters(self.get_params(deep=False)),
+            "parameters": plain_parameters(
+                {n: v for n, v in self.get_params(deep=False).items() if n not in self._unsaved}
+            ),
         }
 
     @classmethod

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +15,7 @@ from unbag.estimators.columns import filled, scaled_columns
 from unbag.estimators.count_regression import BagCounts, LogitFit, fit_logits
 from unbag.estimators.folds import fold_numbers
 from unbag.estimators.instances import TABLES_WITH_GAPS
-from unbag.estimators.saving import read_folder, write_folder
+from unbag.estimators.linear import LinearEstimator
 from unbag.randomness import draw_seed
 
 __all__ = ["BagLogisticClassifier"]
@@ -24,7 +23,7 @@ __all__ = ["BagLogisticClassifier"]
 Array = NDArray[Any]
 
 
-class BagLogisticClassifier(BagEstimator):
+class BagLogisticClassifier(BagEstimator, LinearEstimator):
     r"""Logistic regression from bags, by the likelihood of their counts.
 
     For scores :math:`f_j = \sigma(w^\top x_j + b)` the count :math:`n_i` of a bag has mean
@@ -80,6 +79,7 @@ class BagLogisticClassifier(BagEstimator):
     """
 
     _checks = TABLES_WITH_GAPS
+    _arrays = ("effect_variance", "missing")
 
     def __init__(
         self,
@@ -95,26 +95,18 @@ class BagLogisticClassifier(BagEstimator):
         self.random_state = random_state
 
     def _fit(self, data: Bags) -> Self:
-        grid = np.geomspace(0.3, 3e4, 10) if self.penalties is None else np.array(self.penalties)
-        if grid.ndim != 1 or len(grid) == 0 or not (np.isfinite(grid) & (grid >= 0)).all():
-            raise ValueError(
-                f"penalties must be a sequence of non-negative numbers, got {self.penalties!r}."
-            )
+        grid = np.sort(self._penalty_grid(np.geomspace(0.3, 3e4, 10)))[::-1]
         X = np.asarray(data.X, dtype=float)[data.rows]
         centre, scale = scaled_columns(X)
         X = np.column_stack([(filled(X, centre) - centre) / scale, np.ones(len(X))])
         outputs = BagCounts.of(data)
-        grid = np.sort(grid)[::-1]
         self.penalty_ = float(self._best(X, outputs, grid)) if len(grid) > 1 else float(grid[0])
         fits = [_path(X, counts, [self.penalty_], self.bag_effects)[0] for counts in outputs]
         weights = np.stack([fit.weights for fit in fits], axis=1)
         coefficients = weights[:-1] / scale[:, None]
-        intercept = weights[-1] - centre @ coefficients
+        self._set_weights(coefficients, weights[-1] - centre @ coefficients)
         self.effect_variance_ = np.array([fit.effect for fit in fits])
         self.missing_ = centre
-        binary = self.task_ == "binary"
-        self.coef_ = coefficients[:, 0] if binary else coefficients
-        self.intercept_ = float(intercept[0]) if binary else intercept
         return self
 
     def _best(self, X: Array, outputs: list[BagCounts], grid: Array) -> float:
@@ -139,28 +131,6 @@ class BagLogisticClassifier(BagEstimator):
 
     def _decisions(self, X: Array) -> Array:
         return self._linear(X)
-
-    def save(self, folder: str | Path) -> Path:
-        """Write `model.safetensors` and `model.json` into a folder."""
-        description = self._description() | {"penalty": self.penalty_}
-        tensors = {
-            "coef": np.asarray(self.coef_, dtype=float),
-            "intercept": np.atleast_1d(np.asarray(self.intercept_, dtype=float)),
-            "effect_variance": self.effect_variance_,
-            "missing": self.missing_,
-        }
-        return write_folder(folder, description, tensors)
-
-    @classmethod
-    def load(cls, folder: str | Path) -> BagLogisticClassifier:
-        """Read a folder written by `save`. Nothing in it is executed."""
-        description, tensors = read_folder(folder, kind=cls.__name__)
-        model = cls._described(description)
-        model.penalty_, model.coef_ = description["penalty"], tensors["coef"]
-        binary = model.task_ == "binary"
-        model.intercept_ = float(tensors["intercept"][0]) if binary else tensors["intercept"]
-        model.effect_variance_, model.missing_ = tensors["effect_variance"], tensors["missing"]
-        return model
 
 
 def _path(X: Array, counts: BagCounts, penalties: Any, effects: bool) -> list[LogitFit]:

@@ -12,7 +12,7 @@ from unbag.bags.validation import check_proportions_differ
 from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.closed_form import BagStatistics, project_to_simplex
-from unbag.estimators.ridge_model import RidgeModel
+from unbag.estimators.linear import RidgeModel
 
 __all__ = ["BagRidgeClassifier"]
 
@@ -128,7 +128,8 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
     ) -> Self:
         """Add whole bags to those seen so far; the result equals one `fit` on all of them.
 
-        What is kept of a bag is its mean, its size and its proportion.
+        What is kept of a bag is its mean, its size and its proportion. Nothing is kept in a model
+        folder: a model that was loaded predicts, and starts anew here.
 
         Parameters
         ----------

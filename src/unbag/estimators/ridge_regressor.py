@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from unbag.bags import Bags
 from unbag.estimators.closed_form import AmountStatistics
+from unbag.estimators.linear import RidgeModel
 from unbag.estimators.regressor_base import BagRegressorBase
-from unbag.estimators.ridge_model import RidgeModel
 
 __all__ = ["BagRidgeRegressor"]
 

@@ -14,9 +14,10 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from unbag.errors import UnbagError
+from unbag.extras import import_extra
 from unbag.rules import Rule
 
-__all__ = ["ModelFolderError", "plain_parameters", "read_folder", "write_folder"]
+__all__ = ["ModelFolderError", "plain_parameters", "read_booster", "read_folder", "write_folder"]
 
 FORMAT = 1
 _TENSORS, _DESCRIPTION = "model.safetensors", "model.json"
@@ -87,3 +88,12 @@ def read_folder(folder: str | Path, *, kind: str) -> tuple[dict[str, Any], dict[
             f"{folder} holds a {description.get('kind')}, wanted a {kind}. Use that class's load."
         )
     return description, tensors
+
+
+def read_booster(text: NDArray[Any], folder: str | Path) -> Any:
+    """Trees of LightGBM, from the bytes of its own text format."""
+    lightgbm = import_extra("lightgbm", extra="gbm", purpose="Reading boosted trees")
+    try:
+        return lightgbm.Booster(model_str=text.tobytes().decode())
+    except (lightgbm.basic.LightGBMError, UnicodeDecodeError) as error:
+        raise ModelFolderError(f"{folder} holds trees that cannot be read: {error}.") from error

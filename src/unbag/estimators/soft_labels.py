@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from unbag.bags import Task
-from unbag.estimators.saving import ModelFolderError
+from unbag.estimators.saving import ModelFolderError, read_booster
 from unbag.extras import has_module, import_extra
 from unbag.randomness import numpy_generator
 
@@ -226,10 +226,5 @@ def model_of(tensors: dict[str, Array], task: Task, folder: str | Path) -> SoftM
     """The model that `tensors_of` was given."""
     if "weights" in tensors:
         return LinearModel(tensors["weights"], tensors["intercept"], task)
-    lightgbm = import_extra("lightgbm", extra="gbm", purpose="Reading boosted trees")
     names = sorted((n for n in tensors if n.startswith("booster")), key=lambda n: int(n[7:]))
-    try:
-        boosters = [lightgbm.Booster(model_str=tensors[n].tobytes().decode()) for n in names]
-    except (lightgbm.basic.LightGBMError, UnicodeDecodeError) as error:
-        raise ModelFolderError(f"{folder} holds trees that cannot be read: {error}.") from error
-    return TreeModel(boosters, task)
+    return TreeModel([read_booster(tensors[name], folder) for name in names], task)

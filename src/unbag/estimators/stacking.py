@@ -12,6 +12,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
 
 from unbag.arguments import check_choice
 from unbag.bags import Bags
@@ -25,7 +26,6 @@ from unbag.estimators.columns import filled, scaled_columns
 from unbag.estimators.folds import BlockEstimator, block_folds
 from unbag.estimators.instances import TABLES_WITH_GAPS
 from unbag.estimators.risk_repr import RiskRepr
-from unbag.estimators.saving import read_folder, write_folder
 from unbag.estimators.stack_weights import CrossFit, bagged_weights
 from unbag.estimators.tree_stopping import gathered
 from unbag.evaluation.estimate import Estimate
@@ -111,6 +111,7 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
     """
 
     _checks = TABLES_WITH_GAPS
+    _unsaved = ("candidates",)
     risk_is_final_ = True  # cross-fitted
 
     def __init__(
@@ -221,34 +222,33 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
 
     def save(self, folder: str | Path) -> Path:
         """Write `model.safetensors`, `model.json`, and a folder for each candidate."""
-        description = self._description()
-        description["parameters"].pop("candidates", None)
+        check_is_fitted(self)
         for i, model in enumerate(self.candidates_.values()):
             model.save(Path(folder) / f"candidate{i}")
-        description |= {
+        return super().save(folder)
+
+    def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        about = {
             "grouping": self.grouping_,
             "weights": self.weights_,
             "candidate_kinds": [[n, type(m).__name__] for n, m in self.candidates_.items()],
             "risk": None if self.risk_ is None else vars(self.risk_),
         }
-        return write_folder(folder, description, {"centre": self.centre_, "scale": self.scale_})
+        return about, {"centre": self.centre_, "scale": self.scale_}
 
-    @classmethod
-    def load(cls, folder: str | Path) -> BagStackingClassifier:
-        """Read a folder written by `save`. Nothing in it is executed."""
+    def _restore(
+        self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
+    ) -> None:
         import unbag.estimators as kinds
 
-        description, tensors = read_folder(folder, kind=cls.__name__)
-        model = cls._described(description)
-        model.grouping_, model.weights_ = description["grouping"], description["weights"]
-        model.centre_, model.scale_ = tensors["centre"], tensors["scale"]
+        self.grouping_, self.weights_ = description["grouping"], description["weights"]
+        self.centre_, self.scale_ = tensors["centre"], tensors["scale"]
         risk = description["risk"]
-        model.risk_, model.candidate_risks_ = None if risk is None else Estimate(**risk), {}
-        model.candidates_ = {
-            name: getattr(kinds, kind).load(Path(folder) / f"candidate{i}")
+        self.risk_, self.candidate_risks_ = None if risk is None else Estimate(**risk), {}
+        self.candidates_ = {
+            name: getattr(kinds, kind).load(folder / f"candidate{i}")
             for i, (name, kind) in enumerate(description["candidate_kinds"])
         }
-        return model
 
 
 def _honest_scores(cross: CrossFit, scores: Array, folds: Array, data: Bags, seed: int) -> Array:

@@ -1,0 +1,87 @@
+"""What the linear models share: weights, penalties to choose from, and the closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbag.estimators.closed_form import BagStatistics, RidgeSolution
+from unbag.estimators.instances import InstanceEstimator
+
+__all__ = ["LinearEstimator", "RidgeModel"]
+
+Array = NDArray[Any]
+
+
+class LinearEstimator(InstanceEstimator):
+    """Weights and intercept of linear scores, flat for a single output, under a penalty."""
+
+    _arrays: ClassVar[tuple[str, ...]]  # what else a model folder holds
+    penalties: Sequence[float] | None
+
+    def _penalty_grid(self, default: Array) -> Array:
+        grid = default if self.penalties is None else np.asarray(self.penalties)
+        if grid.ndim != 1 or len(grid) == 0 or not (np.isfinite(grid) & (grid >= 0)).all():
+            raise ValueError(
+                f"penalties must be a sequence of non-negative numbers, got {self.penalties!r}."
+            )
+        return grid
+
+    def _set_weights(self, coefficients: Array, intercept: Array) -> None:
+        single = self.task_ in ("binary", "amount")
+        self.coef_ = coefficients[:, 0] if single else coefficients
+        self.intercept_ = float(intercept[0]) if single else intercept
+
+    def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        tensors = {name: getattr(self, f"{name}_") for name in self._arrays}
+        tensors["coef"] = np.asarray(self.coef_, dtype=float)
+        tensors["intercept"] = np.atleast_1d(np.asarray(self.intercept_, dtype=float))
+        return {"penalty": self.penalty_}, tensors
+
+    def _restore(
+        self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
+    ) -> None:
+        self.penalty_, coefficients = description["penalty"], tensors["coef"]
+        self._set_weights(coefficients.reshape(len(coefficients), -1), tensors["intercept"])
+        for name in self._arrays:
+            setattr(self, f"{name}_", tensors[name])
+
+
+class RidgeModel(LinearEstimator):
+    """Linear scores fitted to bag means, with the penalty of the best leave-one-bag-out error."""
+
+    _arrays = ("leave_one_out",)
+    _statistics: BagStatistics
+
+    def __init__(
+        self, *, penalties: Sequence[float] | None = None, standardise: bool | None = None
+    ) -> None:
+        self.penalties = penalties
+        self.standardise = standardise
+
+    def _fit_statistics(self, statistics: BagStatistics) -> Self:
+        self._statistics = statistics
+        return self._solve()
+
+    def _solve(self) -> Self:
+        self._statistics.check()
+        grid = self._penalty_grid(np.logspace(-6, 4, 60))
+        # Features in common units are better left alone, features in units of their own are not.
+        found = []
+        for standardise in (False, True) if self.standardise is None else (self.standardise,):
+            solution = RidgeSolution(self._statistics, standardise=standardise)
+            found.append((np.array([solution.leave_one_out(p) for p in grid]), solution))
+        self.leave_one_out_, solution = min(found, key=lambda errors: errors[0].min())
+        self.penalty_ = float(grid[self.leave_one_out_.argmin()])
+        self._set_weights(*solution.coefficients(self.penalty_))
+        return self
+
+    def _linear(self, X: Array, n_rows: int = 8192) -> Array:
+        """Linear scores, so few rows at a time that those turned to doubles stay in the cache."""
+        starts = range(0, len(X), n_rows)
+        products = [X[start : start + n_rows] @ self.coef_ for start in starts]
+        return np.concatenate(products) + self.intercept_
