@@ -14,12 +14,12 @@ from unbag.bags import Bags
 from unbag.estimators.em_rounds import (
     Calibration,
     EMRun,
+    EMState,
     Start,
     first_minus_log,
-    make_state,
     run_em,
 )
-from unbag.estimators.folds import BlockEstimator
+from unbag.estimators.folds import BlockEstimator, block_folds
 from unbag.estimators.instances import TABLES_WITH_GAPS
 from unbag.estimators.soft_labels import model_of, soft_learner, tensors_of
 from unbag.estimators.tree_stopping import gathered
@@ -154,15 +154,14 @@ class BagEMClassifier(BlockEstimator):
             return self
         self.runs_ = []
         for run in range(self.n_runs):
-            state = make_state(
+            state = EMState(
                 data,
                 learner,
-                cv=self.cv,
+                folds=block_folds(data.n_bags, self.cv, seed=seed + run, blocks=blocks),
                 relaxation=self._relaxation(data.n_bags),
                 calibrate=self.calibrate,
                 bag_effects=self.bag_effects,
                 seed=seed + run,
-                blocks=blocks,
             )
             if not run:
                 self.start_ = _choose_start(state) if self.start == "auto" else self.start

@@ -12,7 +12,6 @@ from scipy.special import expit, logit
 from unbag.bags import Bags
 from unbag.estimators.columns import filled, scaled_columns
 from unbag.estimators.count_regression import SUREST, BagCounts, fold_slope, shift_to_rate
-from unbag.estimators.folds import block_folds
 from unbag.estimators.logistic import BagLogisticClassifier
 from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.estimators.soft_labels import SoftLearner, SoftModel
@@ -21,9 +20,9 @@ from unbag.posterior import bag_posterior
 __all__ = [
     "Calibration",
     "EMRun",
+    "EMState",
     "Start",
     "first_minus_log",
-    "make_state",
     "run_em",
 ]
 
@@ -210,19 +209,3 @@ def _shifts(state: EMState, scores: Array, slopes: tuple[float, ...]) -> tuple[f
     logits = logit(np.clip(scores, SUREST, 1 - SUREST)) * np.array(slopes)
     pairs = zip(logits.T, state.outputs, strict=True)
     return tuple(shift_to_rate(column, counts.rate) for column, counts in pairs)
-
-
-def make_state(
-    bags: Bags,
-    learner: SoftLearner,
-    *,
-    cv: int,
-    relaxation: float,
-    calibrate: bool,
-    bag_effects: bool,
-    seed: int,
-    blocks: Array | None = None,
-) -> EMState:
-    """State of a run whose folds keep bags, or blocks of bags, whole."""
-    folds = block_folds(bags.n_bags, cv, seed=seed, blocks=blocks)
-    return EMState(bags, learner, folds, relaxation, calibrate, bag_effects, seed)
