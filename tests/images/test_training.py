@@ -82,9 +82,11 @@ def test_the_classifier_learns_single_images(bars, start_epochs, n_nets, seed, t
     assert np.allclose(clf.predict_proba(images).sum(axis=1), 1, atol=1e-5)
 
 
-def test_it_is_the_same_from_the_same_seed_and_after_loading(bars, tmp_path):
+@pytest.mark.parametrize("start_epochs", [0, 1])
+def test_it_is_the_same_from_the_same_seed_and_after_loading(bars, tmp_path, start_epochs):
     images, _, bags, y = bars
-    options = {"model": "wrn16_2", "start_epochs": 0, "max_epochs": 1, "images_per_batch": 100}
+    options = {"model": "wrn16_2", "max_epochs": 1, "images_per_batch": 40}
+    options["start_epochs"] = start_epochs
     first, second = (
         BagImageClassifier(**options, random_state=3).fit(images[:40], y[:40], bags=bags[:40])
         for _ in range(2)

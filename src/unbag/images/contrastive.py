@@ -11,6 +11,7 @@ from torch.nn.functional import cross_entropy, normalize
 from unbag.images.optimization import Optimization, as_floats, seeded_generator
 from unbag.images.views import contrastive_view
 from unbag.models.resnet import ResNet
+from unbag.randomness import derive_seed
 from unbag.training.progress import progress_bar
 
 __all__ = ["ContrastiveSettings", "contrastive_loss", "contrastive_start"]
@@ -70,8 +71,7 @@ def contrastive_start(
     """
     settings = settings or ContrastiveSettings()
     generator = seeded_generator(images.device, seed, "contrastive")
-    width = net.head.in_features
-    projector = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 128))
+    projector = _projector(net.head.in_features, seed)
     model = nn.ModuleList([net, projector.to(images.device)]).train()
     n_batches = max(1, len(images) // settings.images_per_batch)
     optimization = Optimization(
@@ -87,6 +87,12 @@ def contrastive_start(
                     points = projector(net.features(torch.cat(views)))
                 optimization.step(contrastive_loss(points.float(), settings.temperature))
             tick(lambda: f"loss {optimization.last_loss:.3f}")
+
+
+def _projector(width: int, seed: int) -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive_seed(seed, "projector"))
+        return nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 128))
 
 
 def contrastive_loss(points: Tensor, temperature: float) -> Tensor:
