@@ -80,7 +80,7 @@ def facts(grid: Options, progress: Progress) -> ExperimentResult:
             "at least 1, for k >= 11, symmetric classes, eps < 1/(4k)",
             least >= 1 - 1e-9,
             "Holds without the three conditions, which settles the paper's conjecture that "
-            "k >= 11 is not needed: proof at unbag.planning.mismatch_bound.",
+            "k >= 11 is not needed: proof at unbag.planning.realizable.",
         ),
     ]
     return ExperimentResult("facts", claims, rows, _draw_mismatch(rows, grid))
