@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+import torch
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -11,18 +12,30 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import unbag
-from unbag import BagBoostingRegressor, BagKFold, BagRidgeRegressor, Bags, BagTarget
+from unbag import (
+    BagBatch,
+    BagBoostingRegressor,
+    BagKFold,
+    BagRegressor,
+    BagRidgeRegressor,
+    Bags,
+    BagTarget,
+)
 from unbag.errors import BagDataError
 from unbag.estimators.bag_gradients import BagGradients
 from unbag.evaluation.amounts import evaluate_amounts
+from unbag.models import BlendedNet
+from unbag.rules import DebiasedSquare
 
 BOOSTING = BagBoostingRegressor(n_estimators=60, n_runs=1, reg_lambda=1.0, random_state=0)
+NET = BagRegressor(max_epochs=30, n_nets=1, random_state=0)
+EVERY_REGRESSOR = [BagRidgeRegressor(), BOOSTING, NET]
 every_regressor = pytest.mark.parametrize(
-    "model", [BagRidgeRegressor(), BOOSTING], ids=lambda model: type(model).__name__
+    "model", EVERY_REGRESSOR, ids=lambda model: type(model).__name__
 )
 
 
-@parametrize_with_checks([BagRidgeRegressor(), BOOSTING])
+@parametrize_with_checks(EVERY_REGRESSOR)
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
 
@@ -80,6 +93,32 @@ def test_it_is_saved_and_searched(model, rng, tmp_path):
     assert search.best_params_["bagridgeregressor__penalties"] == [1e-3]
 
 
+def test_the_net_leaves_linearity_behind_and_knows_its_error(rng):
+    def world(n_bags):
+        X = rng.normal(size=(10 * n_bags, 2))
+        amounts = 500 + 40 * np.abs(X[:, 0]) + 5 * rng.normal(size=len(X))
+        return X, amounts, np.repeat(np.arange(n_bags), 10)
+
+    X, amounts, ids = world(200)
+    averages = amounts.reshape(-1, 10).mean(axis=1)
+    net = BagRegressor(max_epochs=40, n_nets=2, random_state=0).fit(X, averages[ids], bags=ids)
+    ridge = BagRidgeRegressor().fit(X, averages[ids], bags=ids)
+    X, amounts, _ = world(400)
+    assert ridge.score(X, amounts) < 0.1 and net.score(X, amounts) > 0.7
+    mse = np.mean((net.predict(X) - amounts) ** 2)
+    assert net.risk_.low * 0.8 < mse < net.risk_.high  # before a fifth of the bags joined
+
+
+def test_amounts_of_a_net_are_mixed_with_the_ridge_as_they_are(rng):
+    linear = torch.nn.Linear(2, 1)
+    mixed = BlendedNet(torch.nn.Linear(2, 1), linear, 0.25, task="amount")
+    x = 100 * torch.randn(5, 2)
+    wanted = 0.25 * mixed.net(x) + 0.75 * linear(x)
+    torch.testing.assert_close(mixed(x), wanted)
+    probabilities = BlendedNet(mixed.net, linear, 0.25)  # what mixing labels would give
+    assert not torch.allclose(probabilities(x), wanted)
+
+
 def test_bags_of_one_are_ordinary_ridge(rng):
     X, amounts, *_ = bagged(rng, n_bags=40)
     fitted = BagRidgeRegressor(penalties=[0.0]).fit(X, amounts)
@@ -129,6 +168,11 @@ def expectation(predict, estimate):
     return total
 
 
+def loss_of_the_net(predictions, bags):
+    batch = BagBatch(torch.tensor(bags.proportions), torch.tensor(bags.sizes), task="amount")
+    return float(DebiasedSquare()(torch.tensor(predictions), batch))
+
+
 def test_the_squared_error_is_unbiased_by_enumeration():
     def predict(amounts):
         return 0.5 * amounts**2 - 1
@@ -136,6 +180,8 @@ def test_the_squared_error_is_unbiased_by_enumeration():
     wanted = CHANCES @ (predict(VALUES) - VALUES) ** 2
     found = expectation(predict, lambda f, bags: evaluate_amounts(f, bags)["mse"].value)
     assert found == pytest.approx(wanted)
+    loss = expectation(predict, loss_of_the_net)
+    assert loss == pytest.approx(wanted, rel=1e-5)  # the rule computes in single precision
     naive = expectation(predict, lambda f, b: np.mean((b.mean(f) - b.proportions) ** 2))
     assert abs(naive - wanted) > 0.1 * wanted  # the check sees a biased estimate
 

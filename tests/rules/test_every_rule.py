@@ -107,7 +107,7 @@ def test_extreme_logits_and_proportions_stay_finite(rule, task, dtype):
     for proportion in (0.0, 0.5, 1.0):
         for sign in (1, -1):
             pattern = torch.tensor([1e4, -1e4, 1e4, 1e4, -1e4, 0.0, 3.0, -1e4], dtype=dtype)
-            if task == "binary":
+            if task in ("binary", "amount"):
                 logits, proportions = sign * pattern, torch.full((2,), proportion, dtype=dtype)
             else:
                 logits = torch.stack([sign * pattern, -pattern, pattern.flip(0)], dim=-1)

@@ -27,16 +27,18 @@ def prior_for(rule, prior):
 def random_problem(generator, sizes, task="binary", n_outputs=3):
     """Logits, labels and their batch, in float64."""
     n = sum(sizes)
-    if task == "binary":
+    single = task in ("binary", "amount")
+    if single:
         logits = torch.randn(n, generator=generator, dtype=torch.double)
-        labels = (torch.rand(n, generator=generator, dtype=torch.double) < 0.4).double()
+        labels = torch.rand(n, generator=generator, dtype=torch.double)
+        labels = 9 * labels - 4 if task == "amount" else (labels < 0.4).double()
     else:
         logits = torch.randn(n, n_outputs, generator=generator, dtype=torch.double)
         draws = torch.randint(n_outputs, (n,), generator=generator)
         labels = torch.nn.functional.one_hot(draws, n_outputs).double()
     bags = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
     proportions = torch.stack([labels[bags == b].mean(dim=0) for b in range(len(sizes))])
-    prior = torch.tensor(0.4) if task == "binary" else torch.full((n_outputs,), 1 / n_outputs)
+    prior = torch.tensor(0.4) if single else torch.full((n_outputs,), 1 / n_outputs)
     equal = len(set(sizes)) == 1
     batch = BagBatch(
         proportions, sizes[0] if equal else torch.tensor(sizes), prior=prior, task=task

@@ -36,7 +36,7 @@ def problem(rule, task, sizes, seed):
     generator = torch.Generator().manual_seed(seed)
     logits, _, batch = laws.random_problem(generator, sizes, task)
     X = torch.randn(len(logits), 4, generator=generator, dtype=torch.double)
-    n_outputs = () if task == "binary" else (logits.shape[-1],)
+    n_outputs = () if task in ("binary", "amount") else (logits.shape[-1],)
     weights = torch.randn(4, *n_outputs, generator=generator, dtype=torch.double)
     noise = 0.01 * torch.rand(len(sizes), generator=generator, dtype=torch.double)
     return X, weights.requires_grad_(), noise, batch

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-__all__ = ["BagBatch", "Task"]
+__all__ = ["BagBatch", "Task", "as_scores"]
 
 Task = Literal["binary", "multiclass", "multilabel", "amount"]
 MANY_INSTANCES = 2**14
@@ -32,8 +32,8 @@ class BagBatch:
         Known variance of independent zero-mean noise in the proportions.
     prior : Tensor of shape (...) or (..., n_outputs), optional
         Marginal label proportion. None estimates it from this batch.
-    task : {"binary", "multiclass", "multilabel"}
-        Sigmoid of one output, softmax over outputs, or one sigmoid per output.
+    task : {"binary", "multiclass", "multilabel", "amount"}
+        Sigmoid of one output, softmax over outputs, one sigmoid per output, or one output as it is.
 
     Examples
     --------
@@ -48,6 +48,11 @@ class BagBatch:
     noise_variance: Tensor | None = None
     prior: Tensor | None = None
     task: Task = "binary"
+
+    @property
+    def single(self) -> bool:
+        """Whether there is one output, which has no axis of its own."""
+        return self.task in ("binary", "amount")
 
     @property
     def n_bags(self) -> int:
@@ -75,7 +80,7 @@ class BagBatch:
     def targets(self) -> Tensor:
         """The proportions as floats with an output axis: (..., n_bags, n_outputs)."""
         shares = _at_least_single(self.proportions)
-        return shares.unsqueeze(-1) if self.task == "binary" else shares
+        return shares.unsqueeze(-1) if self.single else shares
 
     @cached_property
     def bag_sizes(self) -> Tensor:
@@ -90,7 +95,7 @@ class BagBatch:
         if self.noise_variance is None:
             return torch.zeros_like(self.bag_sizes)
         variance = torch.as_tensor(self.noise_variance).to(self.targets)
-        same_axes = self.task != "binary" and variance.ndim == self.targets.ndim
+        same_axes = not self.single and variance.ndim == self.targets.ndim
         return variance if same_axes else variance.unsqueeze(-1)
 
     @cached_property
@@ -99,7 +104,7 @@ class BagBatch:
         if self.prior is None:
             return self.total(self.bag_sizes * self.targets) / self.total(self.bag_sizes)
         prior = torch.as_tensor(self.prior).to(self.targets)
-        return prior[..., None, None] if self.task == "binary" else prior.unsqueeze(-2)
+        return prior[..., None, None] if self.single else prior.unsqueeze(-2)
 
     @cached_property
     def bag_of_instance(self) -> Tensor:
@@ -111,12 +116,12 @@ class BagBatch:
     def outputs(self, logits: Tensor) -> Tensor:
         """Check the shape of the logits and add an output axis."""
         logits = _at_least_single(logits)
-        outputs = logits.unsqueeze(-1) if self.task == "binary" else logits
+        outputs = logits.unsqueeze(-1) if self.single else logits
         wanted = (self.n_instances, self.targets.shape[-1])
         if outputs.shape[-2:] != wanted:
-            stacked = self.task == "binary" and self.proportions.ndim > 1
+            stacked = self.single and self.proportions.ndim > 1
             several = ' Proportions of several classes need task="multiclass".' if stacked else ""
-            shape = ", ".join(["...", *map(str, wanted[: 1 if self.task == "binary" else 2])])
+            shape = ", ".join(["...", *map(str, wanted[: 1 if self.single else 2])])
             raise ValueError(
                 f"logits must have shape ({shape}) for a {self.task} task with {self.n_bags} bags "
                 f"and {self.n_instances} instances in all, got {tuple(logits.shape)}. "
@@ -125,9 +130,8 @@ class BagBatch:
         return outputs
 
     def scores(self, logits: Tensor) -> Tensor:
-        """Turn logits into probabilities, shape (..., n_instances, n_outputs)."""
-        outputs = self.outputs(logits)
-        return outputs.softmax(dim=-1) if self.task == "multiclass" else outputs.sigmoid()
+        """Turn logits into probabilities, or amounts, of shape (..., n_instances, n_outputs)."""
+        return as_scores(self.outputs(logits), self.task)
 
     def residuals(self, logits: Tensor) -> Tensor:
         """Mean score minus proportion of each bag, shape (..., n_bags, n_outputs)."""
@@ -172,6 +176,13 @@ class BagBatch:
         lowest = values.new_full((*values.shape[:-2], self.n_bags, values.shape[-1]), -torch.inf)
         index = self.bag_of_instance.unsqueeze(-1).expand(values.shape)
         return lowest.scatter_reduce(-2, index, values, "amax")
+
+
+def as_scores(outputs: Tensor, task: Task) -> Tensor:
+    """Turn outputs of a net, on the last axis, into probabilities; amounts are the outputs."""
+    if task == "amount":
+        return outputs
+    return outputs.softmax(dim=-1) if task == "multiclass" else outputs.sigmoid()
 
 
 def _at_least_single(values: Tensor) -> Tensor:

@@ -75,8 +75,8 @@ def refuse_amounts(task: Task | None, name: str) -> None:
     """Raise if amounts came to something that is made for labels."""
     if task == "amount":
         raise BagDataError(
-            f"{name} is for labels, got averages of amounts. Use BagRidgeRegressor or "
-            "BagBoostingRegressor to learn them, and `evaluate` to evaluate them."
+            f"{name} is for labels, got averages of amounts. Use BagRidgeRegressor, "
+            "BagBoostingRegressor or BagRegressor to learn them, and `evaluate` to evaluate them."
         )
 
 

@@ -6,6 +6,7 @@ from unbag.estimators.classifier import BagClassifier
 from unbag.estimators.em import BagEMClassifier
 from unbag.estimators.image import BagImageClassifier
 from unbag.estimators.logistic import BagLogisticClassifier
+from unbag.estimators.regressor import BagRegressor
 from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.estimators.ridge_regressor import BagRidgeRegressor
 from unbag.estimators.saving import ModelFolderError
@@ -18,6 +19,7 @@ __all__ = [
     "BagEMClassifier",
     "BagImageClassifier",
     "BagLogisticClassifier",
+    "BagRegressor",
     "BagRidgeClassifier",
     "BagRidgeRegressor",
     "BagStackingClassifier",

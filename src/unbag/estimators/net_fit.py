@@ -1,4 +1,4 @@
-"""Train the nets of `BagClassifier`, and estimate their error from bags they have not seen."""
+"""Train the nets of estimators, and estimate their error from bags they have not seen."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from unbag.bags import Bags
 from unbag.bags.holdout import MIN_BAGS, fold_bags, hold_out_bags
 from unbag.errors import TrainingError
 from unbag.estimators.ridge import BagRidgeClassifier
+from unbag.estimators.ridge_regressor import BagRidgeRegressor
+from unbag.evaluation.amounts import evaluate_amounts
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.risk import estimate_risk
 from unbag.models import AveragedNet, BlendedNet, ModelBuilder
@@ -186,13 +188,13 @@ def _averaged(results: Sequence[TrialResult]) -> TrialResult:
 
 def _blended(result: TrialResult, bags: Bags, weight: float = 0.0) -> TrialResult:
     """The same net, blended with a ridge on these bags."""
-    ridge = BagRidgeClassifier().fit_bags(bags)
+    ridge = (BagRidgeRegressor() if bags.task == "amount" else BagRidgeClassifier()).fit_bags(bags)
     coefficients = torch.as_tensor(np.atleast_2d(ridge.coef_.T), dtype=torch.float32)
     linear = nn.Linear(*coefficients.shape[::-1])
     with torch.no_grad():
         linear.weight.copy_(coefficients)
         linear.bias.copy_(torch.as_tensor(ridge.intercept_))
-    net = BlendedNet(result.model, linear, weight, multiclass=bags.task == "multiclass")
+    net = BlendedNet(result.model, linear, weight, task=bags.task)
     return replace(result, model=net.eval())
 
 
@@ -273,9 +275,12 @@ def _scores(result: TrialResult, bags: Bags, part: Array) -> Array:
 
 
 def _risk(scores: Sequence[Array], parts: Sequence[Array], bags: Bags) -> Estimate:
-    """Error of single predictions, with each part's own model."""
+    """Error of single predictions, or the MSE of amounts, with each part's own model."""
     each = np.zeros((len(bags.X), *scores[0].shape[1:]))
     each[bags.rows_of(np.concatenate(parts))] = np.concatenate(scores)
     ends = np.cumsum([len(part) for part in parts])
     positions = np.split(np.arange(ends[-1]), ends[:-1])
-    return estimate_risk(each, bags.take(np.concatenate(parts)), parts=positions)
+    held_out = bags.take(np.concatenate(parts))
+    if bags.task == "amount":
+        return evaluate_amounts(each, held_out)["mse"]
+    return estimate_risk(each, held_out, parts=positions)

@@ -1,4 +1,4 @@
-"""What the folder of a saved `BagClassifier` says of its nets."""
+"""What the folder of a saved `BagClassifier` or `BagRegressor` says of its nets."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def read_net(
     net = nets[0] if len(nets) == 1 else AveragedNet(nets)
     if about["blended"]:
         linear = nn.Linear(shape[0], description["n_outputs"])
-        net = BlendedNet(net, linear, 1.0, multiclass=description["task"] == "multiclass")
+        net = BlendedNet(net, linear, 1.0, task=description["task"])
     try:
         net.load_state_dict({name: torch.tensor(t) for name, t in _named("net.", tensors)})
     except RuntimeError as error:

@@ -39,7 +39,7 @@ class BlendedNet(nn.Module):
 
     .. math:: w \, p(x) + (1 - w) \, \mathrm{clip}(W x + b, 0, 1),
 
-    given as logits.
+    given as logits. Amounts are mixed as they are, :math:`w \, f(x) + (1 - w) (W x + b)`.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ class BlendedNet(nn.Module):
         Gives scores.
     weight : float
         Weight :math:`w` of the net.
-    multiclass : bool
-        Whether outputs are probabilities of classes that exclude each other.
+    task : {"binary", "multiclass", "multilabel", "amount"}
+        What the outputs are of.
 
     Examples
     --------
@@ -63,16 +63,18 @@ class BlendedNet(nn.Module):
     weight: Tensor
 
     def __init__(
-        self, net: nn.Module, linear: nn.Linear, weight: float, *, multiclass: bool = False
+        self, net: nn.Module, linear: nn.Linear, weight: float, *, task: str = "binary"
     ) -> None:
         super().__init__()
-        self.net, self.linear, self.multiclass = net, linear, multiclass
+        self.net, self.linear, self.task = net, linear, task
         self.register_buffer("weight", torch.tensor(float(weight)))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Logits of the mixture."""
+        """Logits of the mixture, or its amounts."""
+        if self.task == "amount":
+            return torch.lerp(self.linear(x), self.net(x), self.weight)
         scores = self.linear(x).clamp(0, 1)
-        if not self.multiclass:
+        if self.task != "multiclass":
             mixed = torch.lerp(scores, self.net(x).sigmoid(), self.weight)
             return mixed.logit(eps=1e-6)
         scores = scores / scores.sum(dim=-1, keepdim=True).clamp(min=1e-6)

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from unbag.bags.batch import BagBatch
+from unbag.bags.batch import BagBatch, Task
 from unbag.rules.base import InstanceLoss, Rule
 
 __all__ = ["DebiasedSquare"]
@@ -60,6 +60,7 @@ class DebiasedSquare(Rule):
     name: ClassVar[str] = "debiased_square"
     paper_name: ClassVar[str] = "DSQ"
     instance_loss: ClassVar[InstanceLoss] = "square"
+    tasks: ClassVar[tuple[Task, ...]] = (*Rule.tasks, "amount")
     use_when: ClassVar[str] = (
         "The default. Bags are random groups, of equal or unequal size, with exact proportions or "
         "noise of known variance."

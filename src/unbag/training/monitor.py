@@ -12,6 +12,7 @@ from torch import Tensor
 
 from unbag.arguments import check_choice
 from unbag.bags import BagBatch, Bags, Task
+from unbag.bags.batch import as_scores
 from unbag.bags.tasks import risk_scale
 from unbag.errors import BagDataError
 from unbag.rules.debiased_square import pairwise_risk
@@ -158,7 +159,7 @@ def _move(batch: BagBatch, device: torch.device) -> BagBatch:
 
 def _scores(logits: Tensor, task: Task, criterion: Criterion) -> Tensor:
     if criterion == "square":
-        return logits.softmax(dim=-1) if task == "multiclass" else logits.sigmoid()
+        return as_scores(logits, task)
     if task == "multiclass":
         best = logits.argmax(dim=-1, keepdim=True)
         return torch.zeros_like(logits).scatter(-1, best, 1.0)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unbag.bags import Task
+from unbag.bags.batch import as_scores
 from unbag.training.batches import as_inputs, as_tensor
 from unbag.training.trial import TrialResult
 
@@ -18,11 +19,8 @@ __all__ = ["logits_of", "scores_of"]
 
 
 def scores_of(result: TrialResult, X: Any, *, task: Task = "binary") -> NDArray[np.float64]:
-    """Probabilities of shape (n,) for a binary task, (n, n_outputs) otherwise."""
-    logits = _logits(result, X)
-    if task == "multiclass":
-        return logits.softmax(dim=-1).numpy()
-    return _by_task(logits.sigmoid(), task)
+    """Probabilities, or amounts, of shape (n,) for one output, (n, n_outputs) otherwise."""
+    return _by_task(as_scores(_logits(result, X), task), task)
 
 
 def logits_of(result: TrialResult, X: Any, *, task: Task = "binary") -> NDArray[np.float64]:
@@ -40,4 +38,4 @@ def _logits(result: TrialResult, X: Any, chunk: int = 5000) -> Tensor:
 
 
 def _by_task(outputs: Tensor, task: Task) -> NDArray[np.float64]:
-    return (outputs.squeeze(-1) if task == "binary" else outputs).numpy()
+    return (outputs.squeeze(-1) if task in ("binary", "amount") else outputs).numpy()

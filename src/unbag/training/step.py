@@ -91,7 +91,7 @@ class Step:
 
     def losses(self, logits: Tensor, batch: Batch) -> Tensor:
         """Loss of every trial by its own rule."""
-        if self.task == "binary":
+        if self.task in ("binary", "amount"):
             logits = logits.squeeze(-1)
         parts = []
         for number, (_, trials) in enumerate(self.runs):

@@ -1,0 +1,153 @@
+"""`BagRegressor`: a neural net for single amounts, trained on averages of bags."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbag.arguments import check_choice, check_whole
+from unbag.bags import Bags
+from unbag.estimators.instances import TABLES
+from unbag.estimators.net_fit import NetFit
+from unbag.estimators.net_folder import describe_net, read_net
+from unbag.estimators.regressor_base import BagRegressorBase
+from unbag.evaluation.estimate import Estimate
+from unbag.evaluation.risk import pairwise_value
+from unbag.models import MODELS
+from unbag.randomness import draw_seed
+from unbag.rules import DebiasedSquare
+from unbag.training import Settings, Trial
+from unbag.training.batches import warn_of_rounding
+from unbag.training.scoring import scores_of
+
+__all__ = ["BagRegressor"]
+
+Array = NDArray[Any]
+
+
+class BagRegressor(BagRegressorBase):
+    """Neural regression of single amounts, learned from averages of bags.
+
+    Parameters
+    ----------
+    model : str
+        Architecture: a key of `unbag.models.MODELS`.
+    n_nets : int
+        Nets that are trained at once and averaged.
+    blend_ridge : bool
+        Whether the nets are mixed with `BagRidgeRegressor`, weighted by their errors on held-out
+        bags.
+    learning_rate : float
+        Step size of Adam.
+    max_epochs : int
+        Passes over the bags.
+    bags_per_batch : int, optional
+        None finds a number between four and what makes 500 instances.
+    validation_share : float or None
+        Share of the bags that are held out until the error has been estimated from them, see
+        `BagClassifier`. 0 or None holds out none, estimates nothing and blends nothing.
+    device : str
+        Where torch trains, such as "cpu" or "cuda".
+    random_state : int, RandomState, Generator or None
+        Seed of weights, batches and held-out bags; None draws one.
+
+    Attributes
+    ----------
+    result_ : TrialResult
+        The trained net, for amounts with the mean subtracted and divided by `scale_`.
+    risk_ : Estimate or None
+        Mean squared error of single amounts before the held-out bags joined the others.
+    centre_, scale_ : float
+        Mean and deviation of single amounts, as the bags tell them.
+
+    Notes
+    -----
+    The loss is that of `unbag.rules.DebiasedSquare` on the outputs as they are. For bags that are
+    random groups it is an unbiased estimate of the squared error of single amounts. Instances
+    become single precision. Noise of known variance leaves its gradient unbiased.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 3)); amounts = 10 * np.abs(X[:, 0])
+    >>> bags = np.repeat(np.arange(200), 10)
+    >>> y = amounts.reshape(200, 10).mean(axis=1)[bags]
+    >>> model = BagRegressor(max_epochs=50, random_state=0).fit(X, y, bags=bags)
+    >>> bool(model.score(X, amounts) > 0.7)
+    True
+    """
+
+    _checks = TABLES | {"dtype": np.float32}
+
+    def __init__(
+        self,
+        model: str = "mlp",
+        *,
+        n_nets: int = 3,
+        blend_ridge: bool = True,
+        learning_rate: float = 3e-3,
+        max_epochs: int = 200,
+        bags_per_batch: int | None = None,
+        validation_share: float | None = 0.2,
+        device: str = "cpu",
+        random_state: Any = None,
+    ) -> None:
+        self.model = model
+        self.n_nets = n_nets
+        self.blend_ridge = blend_ridge
+        self.learning_rate = learning_rate
+        self.max_epochs = max_epochs
+        self.bags_per_batch = bags_per_batch
+        self.validation_share = validation_share
+        self.device = device
+        self.random_state = random_state
+
+    def _read(self, X: Any, *given: Any, **options: Any) -> Bags:
+        data = super()._read(X, *given, **options)
+        warn_of_rounding(X, stacklevel=4)  # says where `fit` was called
+        return data
+
+    def _fit_amounts(self, data: Bags) -> None:
+        check_choice("model", self.model, tuple(MODELS))
+        check_whole("n_nets", self.n_nets)
+        self.centre_ = float(data.prior)
+        variance = pairwise_value(data.proportions - self.centre_, data.sizes)
+        self.scale_ = float(np.sqrt(variance)) or 1.0
+        trial = Trial(DebiasedSquare(), self.learning_rate, draw_seed(self.random_state))
+        settings = Settings.from_estimator(self, batch_seed=trial.seed, redraw=True)
+        kept = self.validation_share, self.blend_ridge, True
+        nets = NetFit(trial, self.n_nets, self.model, settings, *kept)
+        self.result_, risk = nets.fit(self._scaled(data))
+        self.risk_ = None if risk is None else _times(risk, self.scale_**2)
+
+    def _scaled(self, data: Bags) -> Bags:
+        noise = None if data.noise_variance is None else data.noise_variance / self.scale_**2
+        values = (data.proportions - self.centre_) / self.scale_
+        return replace(data, proportions=values, noise_variance=noise)
+
+    def _amounts(self, X: Array) -> Array:
+        return self.centre_ + self.scale_ * scores_of(self.result_, X, task="amount")
+
+    def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        net, tensors = describe_net(self.result_, self.model)
+        risk = None if self.risk_ is None else asdict(self.risk_)
+        scale = {"centre": self.centre_, "scale": self.scale_}
+        return {"net": net, "n_outputs": 1, "risk": risk} | scale, tensors
+
+    def _restore(
+        self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
+    ) -> None:
+        self.result_, _ = read_net(description, tensors, model=None, rule=None)
+        self.centre_, self.scale_ = description["centre"], description["scale"]
+        risk = description["risk"]
+        self.risk_ = None if risk is None else Estimate(**risk)
+
+
+def _times(found: Estimate, factor: float) -> Estimate:
+    """The same estimate in other units."""
+    names = ("value", "low", "high", "standard_error")
+    return replace(found, **{name: factor * getattr(found, name) for name in names})
