@@ -23,7 +23,6 @@ def test_number_of_bags_is_the_certificates():
         {"vc_dimension": 3},
         {"n_hypotheses": 100, "best_error": 0.1},
         {"vc_dimension": 3, "best_error": 0.1},
-        {"n_hypotheses": 100, "rule": "easy_square", "prior": 0.3},
         {"n_hypotheses": 100, "rule": "eprm"},
     ],
 )
@@ -81,7 +80,7 @@ def test_the_public_name_is_there():
             {"error": 0.1, "bag_size": 5, "n_hypotheses": 3, "rule": "eprm", "best_error": 0.1},
             "1/3 worse",
         ),
-        ({"error": 0.1, "bag_size": 5, "n_hypotheses": 3, "rule": "easy_square"}, "prior"),
+        ({"error": 0.1, "bag_size": 5, "n_hypotheses": 3, "rule": "easy_square"}, "rule"),
         ({"error": 0.7, "bag_size": 5, "n_hypotheses": 3}, "1/2"),
         ({"error": 0.1, "bag_size": 0, "n_hypotheses": 3}, "bag_size"),
     ],

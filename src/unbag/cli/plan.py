@@ -39,9 +39,8 @@ def plan(
     ] = 0.0,
     confidence: Annotated[float, typer.Option(help="Probability that the answer holds.")] = 0.95,
     rule: Annotated[
-        str, typer.Option(help="debiased_square, easy_square, eprm or proportion_square.")
+        str, typer.Option(help="debiased_square, eprm or proportion_square.")
     ] = "debiased_square",
-    prior: Annotated[Number, typer.Option(help="P(y = 1), for easy_square.")] = None,
     constant: Annotated[
         float, typer.Option(help="The unknown constant where only a shape is known.")
     ] = 1.0,
@@ -71,7 +70,6 @@ def plan(
         "best_error": best_error,
         "confidence": confidence,
         "rule": rule,
-        "prior": prior,
         "constant": constant,
     }
     try:

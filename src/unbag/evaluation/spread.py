@@ -115,7 +115,8 @@ def _combined(
     third += _mixed_third(positives, law, residual, factor, instance)
     # D14. Products of two normal variables and Student's law each add about 6 / n to the kurtosis.
     freedom = 1 / (1 / table.freedom + 1 / table.n_bags)
-    return Spread(float(np.sqrt(variance)), float(third / variance**1.5), freedom)
+    # Equal scores make no metric vary, whatever the labels.
+    return Spread(float(np.sqrt(variance)), float(third / max(variance, 1e-30) ** 1.5), freedom)
 
 
 def _mixed_third(

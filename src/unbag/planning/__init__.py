@@ -3,7 +3,6 @@
 from unbag.planning.certificates import (
     debiased_excess_certificate,
     debiased_risk_certificate,
-    easy_excess_certificate,
 )
 from unbag.planning.guarantee import Guarantee
 from unbag.planning.plan import BagPlan, PlanRow, plan_bags
@@ -15,7 +14,6 @@ __all__ = [
     "PlanRow",
     "debiased_excess_certificate",
     "debiased_risk_certificate",
-    "easy_excess_certificate",
     "plan_bags",
     "realizable_error_certificate",
     "realizable_vc_error_certificate",

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from unbag.planning.certificates import debiased_excess_certificate, easy_excess_certificate
+from unbag.planning.certificates import debiased_excess_certificate
 from unbag.planning.conditions import (
     require,
     require_class,
@@ -21,8 +21,7 @@ from unbag.planning.realizable import (
 
 __all__ = ["Guarantee", "check_sample", "debiased_excess_bound"]
 
-CONSISTENT_RULES = ("eprm", "proportion_square", "debiased_square")
-PLANNED_RULES = (*CONSISTENT_RULES, "easy_square")
+PLANNED_RULES = ("eprm", "proportion_square", "debiased_square")
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,6 @@ class Guarantee:
     vc_dimension: int | None = None
     best_error: float = 0.0
     confidence: float = 0.95
-    prior: float | None = None
     constant: float = 1.0
 
     def __post_init__(self) -> None:
@@ -52,30 +50,21 @@ class Guarantee:
         require(
             0 <= self.best_error < 1, f"`best_error` must lie in [0, 1), got {self.best_error!r}."
         )
-        agnostic = self.rule in ("debiased_square", "easy_square")
         require(
-            self.best_error == 0 or agnostic,
+            self.best_error == 0 or self.rule == "debiased_square",
             f"{self.rule!r} has no guarantee when the best hypothesis errs: it can be 1/3 worse "
             "than the best for any number of bags. Use 'debiased_square'.",
         )
-        require(
-            self.rule != "easy_square" or self.n_hypotheses is None or self.prior is not None,
-            "EasyLLP's certificate needs the `prior`, P(y = 1).",
-        )
-
-    @property
-    def _realizable(self) -> bool:
-        return self.best_error == 0 and self.rule in CONSISTENT_RULES
 
     @property
     def certified(self) -> bool:
         """Whether every constant is known; otherwise the answer is a shape."""
-        return self._realizable or self.n_hypotheses is not None
+        return self.best_error == 0 or self.n_hypotheses is not None
 
     @property
     def source(self) -> str:
         """Which inequality answers."""
-        if self._realizable:
+        if self.best_error == 0:
             return "the probability q that a wrong hypothesis misses a bag"
         if self.vc_dimension is not None:
             return f"the paper's bound with its hidden constant set to {self.constant:g}"
@@ -84,19 +73,17 @@ class Guarantee:
     def __call__(self, n_bags: int, bag_size: int) -> float:
         """Excess error that holds with the given confidence."""
         common: dict[str, Any] = {"confidence": self.confidence}
-        if self._realizable and self.n_hypotheses is not None:
+        if self.best_error == 0 and self.n_hypotheses is not None:
             common["n_hypotheses"] = self.n_hypotheses
             return realizable_error_certificate(n_bags, bag_size, **common)
-        if self._realizable:
+        if self.best_error == 0:
             common["vc_dimension"] = self.vc_dimension
             return realizable_vc_error_certificate(n_bags, bag_size, **common)
         common["best_error"] = self.best_error
         if self.vc_dimension is not None:
             common |= {"vc_dimension": self.vc_dimension, "constant": self.constant}
             return min(1.0, debiased_excess_bound(n_bags, bag_size, **common))
-        common |= {"n_hypotheses": self.n_hypotheses, "inequality": "best"}
-        if self.rule == "easy_square":
-            return easy_excess_certificate(n_bags, bag_size, prior=self.prior or 0.0, **common)
+        common["n_hypotheses"] = self.n_hypotheses
         return debiased_excess_certificate(max(n_bags, 2), bag_size, **common)
 
     def bags_needed(self, error: float, bag_size: int) -> int:

@@ -107,7 +107,6 @@ def plan_bags(
     best_error: float = 0.0,
     confidence: float = 0.95,
     rule: str = "debiased_square",
-    prior: float | None = None,
     constant: float = 1.0,
     bag_sizes: Iterable[int] = USUAL_BAG_SIZES,
 ) -> BagPlan:
@@ -130,13 +129,11 @@ def plan_bags(
         Error of the best hypothesis of the class; 0 means that the truth is in it.
     confidence : float
         Probability 1 - delta with which the answer holds.
-    rule : {"debiased_square", "easy_square", "eprm", "proportion_square"}
+    rule : {"debiased_square", "eprm", "proportion_square"}
         Which rule is minimised exactly.
-    prior : float, optional
-        P(y = 1), which EasyLLP's certificate needs.
     constant : float
         Stands for the unknown constant where only a shape is known: a VC class with
-        `best_error` > 0, or EasyLLP over a VC class. Such plans have ``certified == False``.
+        `best_error` > 0. Such plans have ``certified == False``.
     bag_sizes : iterable of int
         Sizes to choose from when `n_instances` is given.
 
@@ -163,7 +160,6 @@ def plan_bags(
         vc_dimension=vc_dimension,
         best_error=best_error,
         confidence=confidence,
-        prior=prior,
         constant=constant,
     )
     if n_instances is not None:

@@ -8,11 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from unbag.planning import (
-    debiased_excess_certificate,
-    easy_excess_certificate,
-    realizable_error_certificate,
-)
+from unbag.planning import debiased_excess_certificate, realizable_error_certificate
 from unbag.planning.realizable import mismatch_bound
 from unbag.randomness import numpy_generator
 from unbag_paper.claims.eprm import symmetric_problem
@@ -30,6 +26,7 @@ from unbag_paper.exact import (
 from unbag_paper.theory import (
     FiniteProblem,
     crossed_problem,
+    easy_excess_certificate,
     mismatch_probability,
     shattered_problem,
 )
@@ -242,7 +239,6 @@ def _agnostic_certificates(grid: Options, bag_size: int, progress: Progress) -> 
         "n_hypotheses": len(problem.hypotheses),
         "best_error": float(problem.errors.min()),
         "confidence": grid["confidence"],
-        "inequality": "best",
     }
     pairs: list[tuple[str, float, CountRule]] = [
         (

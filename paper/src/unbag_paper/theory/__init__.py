@@ -10,6 +10,11 @@ from unbag_paper.theory.constructions import (
     separated_problem,
     shattered_problem,
 )
+from unbag_paper.theory.easy_certificate import (
+    easy_excess_certificate,
+    easy_offset_deviation,
+    easy_offset_range,
+)
 from unbag_paper.theory.excess_bounds import (
     easy_optimistic_bound,
     easy_slow_bound,
@@ -63,6 +68,9 @@ __all__ = [
     "critical_radius_vc",
     "crossed_problem",
     "easy_deviation_realizable",
+    "easy_excess_certificate",
+    "easy_offset_deviation",
+    "easy_offset_range",
     "easy_optimistic_bound",
     "easy_slow_bound",
     "easy_split_bound",
