@@ -211,3 +211,45 @@ def test_numbers_whose_squares_overflow_are_refused(rng):
     X[:, 2] *= 1e200
     with pytest.raises(BagDataError, match=r"column 2 reach .*Rescale it"):
         BagRidgeClassifier().fit(X, y, bags=bags)
+
+
+def many_features(rng, n_features=60, n_bags=30, bag_size=10):
+    """Three classes in two of many directions; the other features vary less, and say nothing."""
+    labels = rng.integers(3, size=n_bags * bag_size)
+    mixing = np.linalg.qr(rng.normal(size=(n_features, n_features)))[0]
+    hidden = rng.normal(size=(len(labels), n_features))
+    hidden[:, :2] += 4 * np.array([[0, 0], [1, 0], [0, 1]])[labels]
+    bags = np.repeat(np.arange(n_bags), bag_size)
+    shares = np.eye(3)[labels].reshape(n_bags, bag_size, 3).mean(axis=1)
+    return hidden @ mixing, labels, shares[bags], bags
+
+
+def test_few_components_are_found_without_labels_and_are_better(rng):
+    X, labels, y, bags = many_features(rng)
+    plain = BagRidgeClassifier().fit(X, y, bags=bags)
+    chosen = BagRidgeClassifier(n_components="auto").fit(X, y, bags=bags)
+    assert chosen.n_components_ < 20
+    assert chosen.leave_one_out_.min() < plain.leave_one_out_.min()
+    errors = [(model.predict(X) != labels).mean() for model in (plain, chosen)]
+    assert errors[1] < 0.6 * errors[0]
+
+
+def test_all_components_are_the_features_themselves(rng):
+    X, _, y, bags = many_features(rng, n_features=6)
+    plain = BagRidgeClassifier(standardise=False).fit(X, y, bags=bags)
+    rotated = BagRidgeClassifier(standardise=False, n_components=99).fit(X, y, bags=bags)
+    np.testing.assert_allclose(rotated.coef_, plain.coef_, atol=1e-10)
+    np.testing.assert_allclose(rotated.intercept_, plain.intercept_)
+
+
+@pytest.mark.parametrize("n_components", [0, -3, "many"])
+def test_bad_numbers_of_components_are_refused(rng, n_components):
+    X, _, y, bags = many_features(rng, n_bags=4)
+    with pytest.raises(ValueError, match="n_components must be"):
+        BagRidgeClassifier(n_components=n_components).fit(X, y, bags=bags)
+
+
+def test_components_need_instances(rng):
+    X, _, y, bags = many_features(rng, n_bags=4)
+    with pytest.raises(ValueError, match="n_components must be None for partial_fit"):
+        BagRidgeClassifier(n_components=2).partial_fit(X, y, bags=bags)

@@ -5,8 +5,9 @@ import pytest
 import torch
 from torch.nn.functional import one_hot
 
+from unbag import BagBatch
 from unbag.estimators.image import BagImageClassifier
-from unbag.images import BagCounts, ContrastiveSettings, contrastive_start, propagate
+from unbag.images import ContrastiveSettings, contrastive_start, propagate
 from unbag.images.contrastive import contrastive_loss
 from unbag.images.propagation import nearest_neighbours
 from unbag.models.resnet import ResNet
@@ -16,16 +17,21 @@ def small_net(input_shape, n_outputs):
     return ResNet(input_shape[0], n_outputs, widths=(8, 16), n_blocks=1)
 
 
-@pytest.fixture
-def bars(rng):
-    """Noisy images of a bright bar: lying, standing, or none; in 20 bags of 10."""
+def draw_bars(rng, bag_size):
+    """200 noisy images of a bright bar, lying, standing, or none, in bags."""
     labels = rng.integers(3, size=200)
     images = rng.uniform(0, 0.4, size=(200, 1, 9, 9))
     images[labels == 0, :, 4] += 0.6
     images[labels == 1, :, :, 4] += 0.6
-    bags = np.repeat(np.arange(20), 10)
-    shares = np.stack([np.eye(3)[labels[bags == b]].mean(axis=0) for b in range(20)])
-    return images.astype(np.float32), labels, bags, shares[bags]
+    bags = np.arange(200) // bag_size
+    shares = np.eye(3)[labels].reshape(-1, bag_size, 3).mean(axis=1)
+    return images.astype(np.float32), labels, bags, shares
+
+
+@pytest.fixture
+def bars(rng):
+    images, labels, bags, shares = draw_bars(rng, 10)
+    return images, labels, bags, shares[bags]
 
 
 def test_one_view_of_each_image_is_nearest_to_the_other():
@@ -49,11 +55,10 @@ def test_propagation_mends_a_poor_start(generator):
     centres = 4 * torch.eye(3)
     labels = torch.randint(3, (300,), generator=generator)
     features = centres[labels] + torch.randn(300, 3, generator=generator)
-    bag_of = torch.arange(300) // 30
-    counts = torch.zeros(10, 3).index_put_((bag_of, labels), torch.ones(300), accumulate=True)
+    shares = one_hot(labels, 3).float().reshape(10, 30, 3).mean(dim=1)
     noise = torch.randn(300, 3, generator=generator)
     start = (one_hot(labels, 3) + 1.5 * noise).softmax(dim=1)
-    found = propagate(features, BagCounts(bag_of, counts), start)
+    found = propagate(features, BagBatch(shares, 30, task="multiclass"), start)
     before, after = ((p.argmax(1) == labels).float().mean() for p in (start, found))
     assert after > before + 0.1
 
@@ -65,21 +70,32 @@ def test_neighbours_leave_the_image_itself_out(generator):
     torch.testing.assert_close(weights.sum(dim=1), torch.ones(50))
 
 
-@pytest.mark.parametrize(("start_epochs", "n_nets"), [(0, 2), (2, 1)])
-def test_the_classifier_learns_single_images(bars, start_epochs, n_nets, seed, tmp_path):
-    images, labels, bags, y = bars
-    clf = BagImageClassifier(
-        model=small_net,
-        start_epochs=start_epochs,
-        max_epochs=25,
-        n_nets=n_nets,
-        flip=False,
-        images_per_batch=50,
-        random_state=seed,
-    )
-    clf.fit(images, y, bags=bags)
-    assert (clf.predict(images) == labels).mean() > 0.6  # chance: 0.4
+def accuracy_of(problem, seed, **options):
+    images, labels, bags, shares = problem
+    clf = BagImageClassifier(model=small_net, flip=False, random_state=seed, **options)
+    clf.fit(images, shares[bags], bags=bags)
     assert np.allclose(clf.predict_proba(images).sum(axis=1), 1, atol=1e-5)
+    return (clf.predict(images) == labels).mean()
+
+
+@pytest.mark.parametrize(
+    ("bag_size", "options"),
+    [
+        (10, {"start_epochs": 2, "max_epochs": 20, "images_per_batch": 50}),
+        (2, {"start_epochs": 0, "max_epochs": 12, "images_per_batch": 20, "n_nets": 2}),
+    ],
+    ids=["with a start", "two nets"],
+)
+def test_the_classifier_learns_single_images(rng, seed, bag_size, options):
+    assert accuracy_of(draw_bars(rng, bag_size), seed, **options) > 0.9
+
+
+def test_proportions_of_other_bags_teach_nothing(rng, seed):
+    """What the test above must reject: its 90 % come from the bags, not from the images alone."""
+    images, labels, bags, shares = draw_bars(rng, 10)
+    problem = images, labels, bags, rng.permutation(shares)
+    options = {"start_epochs": 2, "max_epochs": 20, "images_per_batch": 50}
+    assert accuracy_of(problem, seed, **options) < 0.9
 
 
 @pytest.mark.parametrize("start_epochs", [0, 1])

@@ -9,7 +9,7 @@ from scipy.special import expit, softmax
 from unbag import Bags
 from unbag.errors import BagDataError
 from unbag.posterior import bag_posterior, exact_posterior, tilted_posterior
-from unbag.posterior.tilted import tilt_to_counts, tilted_classes
+from unbag.posterior.tilted import tilt_to_counts
 
 
 def enumerated(logits, count):
@@ -69,36 +69,6 @@ def test_tilt_finds_counts_far_from_the_expected(rng):
     np.testing.assert_allclose(found, counts, rtol=1e-2)
 
 
-def enumerated_classes(scores, counts):
-    n, n_classes = scores.shape
-    found, total = np.zeros_like(scores), 0.0
-    for labels in product(range(n_classes), repeat=n):
-        if (np.bincount(labels, minlength=n_classes) == counts).all():
-            mass = scores[np.arange(n), labels].prod()
-            found[np.arange(n), labels] += mass
-            total += mass
-    return found / total
-
-
-def test_tilted_classes_have_the_counts_and_come_near_the_exact_law(rng):
-    scores = softmax(0.7 * rng.normal(size=(9, 3)), axis=1)
-    counts = np.array([4.0, 3.0, 2.0])
-    found = tilted_classes(np.log(scores), counts[None], [9])
-    np.testing.assert_allclose(found.sum(axis=0), counts, atol=1e-6)
-    exact = enumerated_classes(scores, counts)
-    assert np.abs(found - exact).max() < 0.05 < 0.1 < np.abs(scores - exact).max()
-
-
-@pytest.mark.parametrize("spread", [0.5, 5.0, 40.0])
-def test_counts_of_many_unequal_bags_of_classes(rng, spread):
-    sizes = np.array([1, 2, 30, 250])
-    log_scores = np.log(np.clip(softmax(spread * rng.normal(size=(283, 5)), axis=1), 1e-9, 1))
-    labels = [np.eye(5)[rng.integers(0, 5, size)].sum(axis=0) for size in sizes]
-    found = tilted_classes(log_scores, np.array(labels), sizes)
-    np.testing.assert_allclose(np.add.reduceat(found, [0, 1, 3, 33]), labels, atol=1e-4)
-    np.testing.assert_allclose(found.sum(axis=1), 1)
-
-
 def test_two_classes_are_one_label(rng):
     scores = rng.uniform(size=20)
     y = np.repeat([0.3, 0.8], 10)
@@ -107,12 +77,6 @@ def test_two_classes_are_one_label(rng):
     pair = np.column_stack([1 - scores, scores])
     bags = Bags.from_arrays(scores, bags=ids, y=np.column_stack([1 - y, y]))
     np.testing.assert_allclose(bag_posterior(pair, bags)[:, 1], one)
-    tilted = tilted_classes(np.log(pair), bags.sizes[:, None] * bags.proportions, bags.sizes)
-    np.testing.assert_allclose(
-        tilted[:, 1],
-        bag_posterior(scores, Bags.from_arrays(scores, bags=ids, y=y), method="tilted"),
-        atol=1e-6,
-    )
 
 
 def test_rows_come_in_any_order(rng):

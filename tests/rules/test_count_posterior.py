@@ -8,8 +8,8 @@ import torch
 from scipy import special
 
 from unbag import BagBatch
+from unbag.posterior.classes import class_posterior
 from unbag.rules import CountLikelihood, CountPosterior
-from unbag.rules.count_posterior import tilted_posterior
 
 BAG = torch.tensor([0.9, -1.2, 0.3, -0.2, 1.7], dtype=torch.double)
 
@@ -81,57 +81,13 @@ def test_votes_are_a_whole_number(votes):
         CountPosterior(votes)
 
 
-def exact_posterior(logits, counts):
-    """Posterior of three classes given all counts of the bag, by the law of the other instances."""
-    scores, found = special.softmax(logits, axis=1), np.zeros(logits.shape)
-    for j in range(len(logits)):
-        law = np.zeros((len(logits) + 1, len(logits) + 1))  # of the first two counts
-        law[0, 0] = 1
-        for first, second, third in np.delete(scores, j, axis=0):
-            moved = third * law
-            moved[1:] += first * law[:-1]
-            moved[:, 1:] += second * law[:, :-1]
-            law = moved
-        left = counts[None] - np.eye(3, dtype=int)
-        possible = (left >= 0).all(axis=1)
-        found[j] = scores[j] * np.where(possible, law[left[:, 0], left[:, 1]], 0)
-    return found / found.sum(axis=1, keepdims=True)
-
-
-def joint_errors(rng, size, n_draws=20):
-    """Mean error of the joint posterior, and of each class's by its own count alone."""
-    errors = []
-    for _ in range(n_draws):
-        logits = rng.normal(size=(size, 3))
-        counts = np.bincount(rng.integers(0, 3, size), minlength=3)
-        exact = exact_posterior(logits, counts)
-        bag = BagBatch(torch.tensor(counts[None] / size), size, task="multiclass")
-        joint = CountPosterior().posterior(torch.tensor(logits), bag).numpy()
-        apart = CountPosterior().posterior(
-            torch.tensor(special.logit(special.softmax(logits, axis=1))),
-            BagBatch(torch.tensor(counts[None] / size), size, task="multilabel"),
-        )
-        errors.append([np.abs(joint - exact).mean(), np.abs(apart.numpy() - exact).mean()])
-    return np.mean(errors, axis=0)
-
-
-def test_several_classes_have_one_joint_posterior(rng):
-    """One class against the rest, as it was, forgets what the counts of the others say."""
-    (small, _), (large, apart) = joint_errors(rng, 5), joint_errors(rng, 20)
-    assert large < small / 2  # of order 1/k
-    assert large < 0.7 * apart
-    logits, counts = rng.normal(size=(1, 3)), np.array([0, 1, 0])
-    bag = BagBatch(torch.tensor(counts[None] / 1.0), 1, task="multiclass")
-    np.testing.assert_allclose(CountPosterior().posterior(torch.tensor(logits), bag), counts[None])
-
-
-def test_the_joint_posterior_meets_all_counts(rng, generator):
-    sizes = torch.tensor([1, 7, 1024])
-    logits = 2 * torch.randn(2, int(sizes.sum()), 10, generator=generator, dtype=torch.double)
-    labels = torch.distributions.Categorical(logits=logits).sample()
-    batch = BagBatch(torch.zeros(2, 3, 10).double(), sizes, task="multiclass")
-    shares = batch.mean(torch.nn.functional.one_hot(labels, 10).double())
-    batch = BagBatch(shares, sizes, task="multiclass")
-    posterior = tilted_posterior(logits, batch)
-    torch.testing.assert_close(posterior.sum(dim=-1), torch.ones(2, 1032).double())
-    torch.testing.assert_close(batch.mean(posterior), shares, atol=2e-3, rtol=0)
+def test_three_classes_have_their_joint_posterior(generator):
+    """Given all counts at once; one class against the rest forgets what the others say."""
+    logits = torch.randn(6, 3, generator=generator, dtype=torch.double)
+    shares = torch.tensor([[1 / 2, 1 / 3, 1 / 6]], dtype=torch.double)
+    bag = BagBatch(shares, 6, task="multiclass")
+    found = CountPosterior().posterior(logits, bag)
+    torch.testing.assert_close(found, class_posterior(logits, bag))
+    apart = BagBatch(shares, 6, task="multilabel")
+    against_rest = CountPosterior().posterior(logits.softmax(-1).logit(), apart)
+    assert (found - against_rest).abs().max() > 0.01

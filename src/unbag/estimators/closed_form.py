@@ -18,6 +18,7 @@ __all__ = [
     "BagStatistics",
     "RidgeSolution",
     "amount_variance",
+    "principal_directions",
     "project_to_simplex",
     "residual_weights",
 ]
@@ -53,6 +54,10 @@ class BagStatistics:
         return type(self)(
             *(np.concatenate([getattr(self, n), getattr(other, n)]) for n in vars(self))
         )
+
+    def along(self, directions: Array) -> BagStatistics:
+        """With means of the features along these directions, one a column."""
+        return type(self)(self.means @ directions, self.proportions, self.sizes, self.noise)
 
     @property
     def weights(self) -> Array:
@@ -111,6 +116,22 @@ def _bag_means(data: Bags, chunk: int = 2_000_000) -> Array:
         instances = np.asarray(data.X[data.rows_of(positions)], dtype=float)
         means[positions] = np.add.reduceat(instances, starts, axis=0) / sizes[:, None]
     return means
+
+
+def principal_directions(X: Array, chunk: int = 8192) -> Array:
+    """Directions in which instances vary most, one a column, the most varying first.
+
+    Examples
+    --------
+    >>> np.abs(principal_directions(np.array([[0.0, 3.0], [0.0, -3.0], [0.1, 0.0]]))[:, 0]).round(2)
+    array([0., 1.])
+    """
+    centre = np.mean(X, axis=0, dtype=float)
+    covariance = np.zeros((X.shape[1], X.shape[1]))
+    for start in range(0, len(X), chunk):
+        part = X[start : start + chunk] - centre
+        covariance += part.T @ part
+    return np.linalg.eigh(covariance)[1][:, ::-1]
 
 
 class RidgeSolution:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -11,20 +11,20 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unbag.arguments import check_device
-from unbag.bags import Bags
+from unbag.bags import BagBatch, Bags
 from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.instances import ARRAYS
 from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.images.consistency import ConsistencySettings, fine_tune
 from unbag.images.contrastive import ContrastiveSettings, contrastive_start
+from unbag.images.loop import ImageBags
 from unbag.images.optimization import as_floats
 from unbag.images.propagation import image_features, propagate
-from unbag.images.tilting import BagCounts
 from unbag.models import get_model
 from unbag.randomness import derive_seed, draw_seed
 
-__all__ = ["BagImageClassifier"]
+__all__ = ["BagImageClassifier", "start_posteriors"]
 
 Array = NDArray[Any]
 
@@ -48,7 +48,7 @@ class BagImageClassifier(BagEstimator):
         Passes over the bags of the third stage.
     n_nets : int
         Nets that teach each other in the third stage; two confirm fewer of their own mistakes.
-    n_components : int
+    n_components : int or "auto"
         Principal components of the features that the ridge regression of stage two sees.
     flip : bool
         Whether an image may be mirrored: yes for photographs, no for digits.
@@ -101,7 +101,7 @@ class BagImageClassifier(BagEstimator):
         start_epochs: int = 200,
         max_epochs: int = 200,
         n_nets: int = 1,
-        n_components: int = 32,
+        n_components: int | Literal["auto"] = "auto",
         flip: bool = True,
         images_per_batch: int = 1024,
         device: str = "cpu",
@@ -128,16 +128,21 @@ class BagImageClassifier(BagEstimator):
             )
         seed = draw_seed(self.random_state)
         images = self._images(data.X)
-        counts = _bag_counts(data, images.device)
         self.input_shape_ = tuple(images.shape[1:])
-        nets = [self._net(counts.counts.shape[1], derive_seed(seed, n)) for n in range(self.n_nets)]
-        start = self._start(nets, images, counts, data, seed) if self.start_epochs else None
-        self.start_ = None if start is None else start.cpu().numpy()
+        rows = torch.as_tensor(data.rows, device=images.device)
+        bagged = ImageBags(images[rows], _all_bags(data, images.device))
+        n_classes = bagged.bags.targets.shape[1]
+        nets = [self._net(n_classes, derive_seed(seed, n)) for n in range(self.n_nets)]
+        start, self.start_ = None, None
+        if self.start_epochs:
+            start = self._start(nets, bagged, seed)
+            self.start_ = np.full((len(images), n_classes), np.nan)
+            self.start_[data.rows] = start.cpu().numpy()
         settings = ConsistencySettings(
             n_epochs=self.max_epochs, images_per_batch=self.images_per_batch
         )
         options: dict[str, Any] = {"flip": self.flip, "seed": seed, "progress": self.progress}
-        self.nets_ = fine_tune(nets, images, counts, start=start, settings=settings, **options)
+        self.nets_ = fine_tune(nets, bagged, start=start, settings=settings, **options)
         return self
 
     def _images(self, X: Any) -> Tensor:
@@ -164,36 +169,17 @@ class BagImageClassifier(BagEstimator):
             )
         return net.to(self.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
-    def _start(
-        self,
-        nets: list[torch.nn.Module],
-        images: Tensor,
-        counts: BagCounts,
-        data: Bags,
-        seed: int,
-    ) -> Tensor:
+    def _start(self, nets: list[torch.nn.Module], data: ImageBags, seed: int) -> Tensor:
         """Stages one and two: features by images alone, then posteriors of every image."""
         first: Any = nets[0]
         settings = ContrastiveSettings(
             n_epochs=self.start_epochs, images_per_batch=self.images_per_batch
         )
         options: dict[str, Any] = {"flip": self.flip, "seed": seed, "progress": self.progress}
-        contrastive_start(first, images, settings=settings, **options)
+        contrastive_start(first, data.images, settings=settings, **options)
         for net in nets[1:]:
             net.load_state_dict(first.state_dict())
-        features = image_features(first, images)
-        guess = self._first_guess(features, data).to(images.device)
-        return propagate(features, counts, guess)
-
-    def _first_guess(self, features: Tensor, data: Bags) -> Tensor:
-        n_components = min(self.n_components, *features.shape)
-        centred = (features - features.mean(dim=0)).double()
-        _, vectors = torch.linalg.eigh(centred.t() @ centred)
-        components = (centred @ vectors[:, -n_components:]).cpu().numpy()
-        ridge = BagRidgeClassifier().fit_bags(
-            Bags(components, data.rows, data.sizes, data.proportions, data.ids, None, data.task)
-        )
-        return torch.as_tensor(ridge.predict_proba(components), dtype=torch.float32)
+        return start_posteriors(image_features(first, data.images), data.bags, self.n_components)
 
     @torch.no_grad()
     def _scores(self, X: Array) -> Array:
@@ -228,9 +214,33 @@ class BagImageClassifier(BagEstimator):
             self.nets_.append(net.eval())
 
 
-def _bag_counts(data: Bags, device: torch.device) -> BagCounts:
+def start_posteriors(
+    features: Tensor, bags: BagBatch, n_components: int | Literal["auto"] = "auto"
+) -> Tensor:
+    """Class probabilities by features alone: ridge on bag means, then agreement of neighbours.
+
+    Parameters
+    ----------
+    features : Tensor of shape (n_instances, n_features)
+        Bag by bag.
+    bags : BagBatch
+        Of a multiclass task.
+    n_components : int or "auto"
+        As for `BagRidgeClassifier`.
+    """
+    values, device = features.double().cpu().numpy(), features.device
+    sizes = bags.bag_sizes[:, 0].long().cpu().numpy()
+    shares = bags.proportions.double().cpu().numpy()
+    ids: list[Any] = list(range(len(sizes)))
+    data = Bags(values, np.arange(len(values)), sizes, shares, ids, None, "multiclass")
+    guess = BagRidgeClassifier(n_components=n_components).fit_bags(data).predict_proba(values)
+    return propagate(features, bags, torch.as_tensor(guess, dtype=torch.float32, device=device))
+
+
+def _all_bags(data: Bags, device: torch.device) -> BagBatch:
     shares = data.proportions
     if shares.ndim == 1:
         shares = np.stack([1 - shares, shares], axis=1)
-    counts = torch.as_tensor(shares * data.sizes[:, None], dtype=torch.float32, device=device)
-    return BagCounts(torch.as_tensor(data.bag_of_row, device=device), counts)
+    proportions = torch.as_tensor(shares, dtype=torch.float32, device=device)
+    sizes = data.equal_size or torch.as_tensor(data.sizes, device=device)
+    return BagBatch(proportions, sizes, task="multiclass")

@@ -68,17 +68,22 @@ class RidgeModel(LinearEstimator):
         return self._solve()
 
     def _solve(self) -> Self:
-        self._statistics.check()
+        self.leave_one_out_, self.penalty_, *weights = self._best(self._statistics)
+        self._set_weights(*weights)
+        return self
+
+    def _best(self, statistics: BagStatistics) -> tuple[Array, float, Array, Array]:
+        """Error of each penalty, and the best one with its weights and intercept."""
+        statistics.check()
         grid = self._penalty_grid(np.logspace(-6, 4, 60))
         # Features in common units are better left alone, features in units of their own are not.
         found = []
         for standardise in (False, True) if self.standardise is None else (self.standardise,):
-            solution = RidgeSolution(self._statistics, standardise=standardise)
+            solution = RidgeSolution(statistics, standardise=standardise)
             found.append((np.array([solution.leave_one_out(p) for p in grid]), solution))
-        self.leave_one_out_, solution = min(found, key=lambda errors: errors[0].min())
-        self.penalty_ = float(grid[self.leave_one_out_.argmin()])
-        self._set_weights(*solution.coefficients(self.penalty_))
-        return self
+        errors, solution = min(found, key=lambda pair: pair[0].min())
+        penalty = float(grid[errors.argmin()])
+        return errors, penalty, *solution.coefficients(penalty)
 
     def _linear(self, X: Array, n_rows: int = 8192) -> Array:
         """Linear scores, so few rows at a time that those turned to doubles stay in the cache."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,11 @@ from unbag.bags import Bags, Task
 from unbag.bags.validation import check_proportions_differ
 from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator
-from unbag.estimators.closed_form import BagStatistics, project_to_simplex
+from unbag.estimators.closed_form import (
+    BagStatistics,
+    principal_directions,
+    project_to_simplex,
+)
 from unbag.estimators.linear import RidgeModel
 
 __all__ = ["BagRidgeClassifier"]
@@ -38,6 +43,10 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
         Values of :math:`\lambda` to choose from; by default 60 from 1e-6 to 1e4.
     standardise : bool, optional
         Whether the penalty is on weights of standardised features; None tries both.
+    n_components : int or "auto", optional
+        Principal components of the instances that weights are fitted to: fewer than there are
+        bags, where features are many, as those of a pretrained net are. "auto" takes the best of
+        4, 8, 16, ... and all, by leaving one bag out.
 
     Attributes
     ----------
@@ -47,6 +56,8 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
         Score of an instance whose features are all zero.
     penalty_ : float
         The chosen penalty.
+    n_components_ : int
+        The chosen number of principal components, if there was one to choose.
     leave_one_out_ : array of shape (n_penalties,)
         Estimate of the instance square loss for each penalty: the mean of :math:`k_i r_{i,-i}^2`;
         with known noise, which is subtracted, a mean in which noisy bags weigh less.
@@ -73,8 +84,40 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
     True
     """
 
+    def __init__(
+        self,
+        *,
+        penalties: Sequence[float] | None = None,
+        standardise: bool | None = None,
+        n_components: int | Literal["auto"] | None = None,
+    ) -> None:
+        super().__init__(penalties=penalties, standardise=standardise)
+        self.n_components = n_components
+
     def _fit(self, data: Bags) -> Self:
-        return self._fit_statistics(BagStatistics.of(data))
+        statistics = BagStatistics.of(data)
+        if self.n_components is None:
+            return self._fit_statistics(statistics)
+        check_proportions_differ(statistics.proportions)
+        directions = principal_directions(data.X[data.rows])
+        found = {
+            n: self._best(statistics.along(directions[:, :n]))
+            for n in self._numbers_of_components(data.X.shape[1])
+        }
+        n = self.n_components_ = min(found, key=lambda number: found[number][0].min())
+        self.leave_one_out_, self.penalty_, weights, intercept = found[n]
+        self._set_weights(directions[:, :n] @ weights, intercept)
+        return self
+
+    def _numbers_of_components(self, n_features: int) -> list[int]:
+        wanted = self.n_components
+        if wanted == "auto":
+            return [2**power for power in range(2, 20) if 2**power < n_features] + [n_features]
+        if wanted is None or isinstance(wanted, str) or wanted < 1:
+            raise ValueError(
+                f"n_components must be a positive whole number, 'auto' or None, got {wanted!r}."
+            )
+        return [min(int(wanted), n_features)]
 
     def fit_means(
         self,
@@ -103,6 +146,7 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
         >>> round(float(clf.fit_means(means, [0.0, 1.0, 0.5], [9, 9, 9]).coef_[0]), 3)
         1.0
         """
+        self._refuse_components("fit_means")
         means = np.asarray(means, dtype=float)
         values = np.asarray(proportions, dtype=float).reshape(len(means), -1)
         given = 0.0 if noise_variance is None else noise_variance
@@ -111,6 +155,13 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
         return self._fit_statistics(
             BagStatistics(means, values, np.asarray(sizes, dtype=float), noise)
         )
+
+    def _refuse_components(self, method: str) -> None:
+        if self.n_components is not None:
+            raise ValueError(
+                f"n_components must be None for {method}, which does not see all instances, got "
+                f"{self.n_components!r}. Use fit, or transform the features first."
+            )
 
     def _fit_statistics(self, statistics: BagStatistics) -> Self:
         check_proportions_differ(statistics.proportions)
@@ -138,6 +189,7 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
         classes : array, optional
             All classes, for a first call without bags whose labels do not show every one.
         """
+        self._refuse_components("partial_fit")
         seen: BagStatistics | None = getattr(self, "_statistics", None)
         if seen is not None and classes is None:
             classes = self.classes_

@@ -1,16 +1,20 @@
 """Images in bags: views made on the device, a start without labels, training by consistency."""
 
-from unbag.images.consistency import ConsistencySettings, fine_tune
+from unbag.images.consistency import Consistency, ConsistencySettings, fine_tune
 from unbag.images.contrastive import ContrastiveSettings, contrastive_start
-from unbag.images.propagation import propagate
-from unbag.images.tilting import BagCounts, tilt
+from unbag.images.loop import ImageBags, ImageBatch, LoopSettings, train_on_bags
+from unbag.images.propagation import image_features, propagate
 
 __all__ = [
-    "BagCounts",
+    "Consistency",
     "ConsistencySettings",
     "ContrastiveSettings",
+    "ImageBags",
+    "ImageBatch",
+    "LoopSettings",
     "contrastive_start",
     "fine_tune",
+    "image_features",
     "propagate",
-    "tilt",
+    "train_on_bags",
 ]

@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from unbag.images.optimization import Average, Optimization, as_floats, seeded_generator
-from unbag.images.tilting import BagCounts, tilt
-from unbag.images.views import strong_view, weak_view
-from unbag.training.progress import progress_bar
+from unbag.images.loop import Forward, ImageBags, ImageBatch, LoopSettings, train_on_bags
+from unbag.posterior.classes import tilted_classes
+from unbag.rules import ProportionLog
 
-__all__ = ["ConsistencySettings", "fine_tune"]
+__all__ = ["Consistency", "ConsistencySettings", "certainty", "fine_tune"]
+
+TOLERANCE = 1e-3  # of a proportion in a target: far below what a net knows
 
 
 @dataclass(frozen=True)
-class ConsistencySettings:
-    r"""How nets are fine-tuned.
+class ConsistencySettings(LoopSettings):
+    """How nets are fine-tuned: as `LoopSettings`, and what `Consistency` needs.
+
+    Attributes
+    ----------
+    weight : float
+        Of the second term.
+    memory : float
+        Share of the earlier predictions of an image that its average keeps at each visit.
+    mixup : float
+        Strong views are mixed in pairs by Beta-distributed shares; 0 for no mixing.
+    """
+
+    weight: float = 1.0
+    memory: float = 0.7
+    mixup: float = 0.5
+
+
+class Consistency:
+    r"""Loss of proportions and of posteriors.
 
     For each image of whole bags the loss is
 
@@ -27,40 +46,71 @@ class ConsistencySettings:
 
     with :math:`a` the bag's proportions, :math:`\bar p` its mean prediction, :math:`q` the
     posterior: averaged predictions of weak views, tilted to the bag's counts. The weight
-    :math:`u_j = \exp(-H(q_j)^2 / 5)` falls with the posterior's entropy.
+    :math:`u_j = \exp(-H(q_j)^2 / 5)` falls with the posterior's entropy. Of several nets each
+    learns from the posteriors of the others, so that none confirms its own mistakes.
 
-    Attributes
+    Parameters
     ----------
-    n_epochs : int
-        Passes over the bags.
-    images_per_batch : int
-        Whole bags are taken until there are so many.
-    learning_rate, weight_decay : float
-        Of stochastic gradient descent with momentum.
-    weight : float
-        Of the second term.
-    memory : float
-        Share of the earlier predictions of an image that its average keeps at each visit.
-    mixup : float
-        Strong views are mixed in pairs by Beta-distributed shares; 0 for no mixing.
-    average_decay : float
-        Of the averaged weights that predict.
+    start : Tensor of shape (n, n_classes)
+        Class probabilities of the images to begin with.
+    settings : ConsistencySettings
+    n_nets : int
+
+    References
+    ----------
+    sohn2020fixmatch, ma2025ahil
     """
 
-    n_epochs: int = 200
-    images_per_batch: int = 1024
-    learning_rate: float = 0.03
-    weight_decay: float = 5e-4
-    weight: float = 1.0
-    memory: float = 0.7
-    mixup: float = 0.5
-    average_decay: float = 0.999
+    def __init__(self, start: Tensor, settings: ConsistencySettings, *, n_nets: int = 1) -> None:
+        self.predictions = [start.clone() for _ in range(n_nets)]
+        self.settings, self.proportions = settings, ProportionLog()
+
+    def __call__(self, net: Forward, batch: ImageBatch, number: int = 0) -> Tensor:
+        """The loss of one net; its predictions of the weak views are kept."""
+        target = self._target(number, batch)
+        strong, mixed = self._mixed(batch, target)
+        of_weak, of_strong = net(torch.cat([batch.weak, strong])).chunk(2)
+        own, seen = self.predictions[number], of_weak.detach().softmax(dim=1)
+        own[batch.rows] = torch.lerp(seen, own[batch.rows], self.settings.memory)
+        second = (mixed * of_strong.log_softmax(dim=1)).sum(dim=1).mean()
+        return self.proportions(of_weak, batch.bags) - self.settings.weight * second
+
+    def _target(self, number: int, batch: ImageBatch) -> Tensor:
+        """Posterior by the others' predictions, times the weight of its certainty."""
+        others = [p for n, p in enumerate(self.predictions) if n != number] or self.predictions
+        mean = torch.stack([predictions[batch.rows] for predictions in others]).mean(dim=0)
+        posterior = tilted_classes(mean.clamp(min=1e-6).log(), batch.bags, tolerance=TOLERANCE)
+        return (posterior * certainty(posterior)).float()
+
+    def _mixed(self, batch: ImageBatch, target: Tensor) -> tuple[Tensor, Tensor]:
+        x, generator = batch.strong(), batch.generator
+        if not self.settings.mixup:
+            return x, target
+        shares = torch.rand(2, device=x.device, generator=generator)
+        # A ratio of powers of uniforms is Beta distributed, where the powers add up to at most one
+        # (Jöhnk); beyond that it is close enough for mixing.
+        powers = shares ** (1 / self.settings.mixup)
+        share = powers[0] / powers.sum()
+        other = torch.randperm(len(x), device=x.device, generator=generator)
+        return torch.lerp(x[other], x, share), torch.lerp(target[other], target, share)
+
+
+def certainty(probabilities: Tensor) -> Tensor:
+    """Weight of each instance, exp(-H^2 / 5) with H the entropy of its classes, shape (n, 1).
+
+    Examples
+    --------
+    >>> certainty(torch.tensor([[1.0, 0.0], [0.5, 0.5]]))
+    tensor([[1.0000],
+            [0.9084]])
+    """
+    entropy = -torch.xlogy(probabilities, probabilities).sum(dim=-1, keepdim=True)
+    return torch.exp(-entropy.square() / 5)
 
 
 def fine_tune(
     nets: Sequence[nn.Module],
-    images: Tensor,
-    bags: BagCounts,
+    data: ImageBags,
     *,
     start: Tensor | None = None,
     settings: ConsistencySettings | None = None,
@@ -68,132 +118,23 @@ def fine_tune(
     seed: int = 0,
     progress: bool = False,
 ) -> list[nn.Module]:
-    """Train nets in place, and return their averages.
+    """Train nets in place by `Consistency`, and return their averages.
 
     Parameters
     ----------
     nets : sequence of nn.Module
-        One, or several that teach each other: a net learns from the posteriors of the others, so
-        that none confirms its own mistakes.
-    images : Tensor of shape (n, channels, height, width)
+        One, or several that teach each other.
+    data : ImageBags
         On the device of the nets.
-    bags : BagCounts
     start : Tensor of shape (n, n_classes), optional
         Class probabilities to begin with; by default the proportions of an image's bag.
     settings : ConsistencySettings, optional
     flip, seed, progress
-        As for `contrastive_start`.
+        As for `train_on_bags`.
     """
     settings = settings or ConsistencySettings()
-    run = _FineTuning(nets, images, bags, start, settings, flip, seed)
-    with progress_bar("fine-tuning", settings.n_epochs, show=progress) as tick:
-        for _ in range(settings.n_epochs):
-            for rows, part in run.batches():
-                run.step(rows, part)
-            tick(lambda: f"loss {run.learners[0].optimization.last_loss:.3f}")
-    return [learner.average.net for learner in run.learners]
-
-
-class _Learner:
-    """A net, its descent, its averaged weights, and its averaged predictions of every image."""
-
-    def __init__(
-        self, net: nn.Module, start: Tensor, settings: ConsistencySettings, n: int
-    ) -> None:
-        self.net = net.train()
-        args = settings.learning_rate, settings.weight_decay, n
-        self.optimization = Optimization(net, *args)
-        self.average = Average(net, settings.average_decay)
-        self.predictions = start.clone()
-
-
-class _FineTuning:
-    """All that a step needs."""
-
-    def __init__(
-        self,
-        nets: Sequence[nn.Module],
-        images: Tensor,
-        bags: BagCounts,
-        start: Tensor | None,
-        settings: ConsistencySettings,
-        flip: bool,
-        seed: int,
-    ) -> None:
-        self.images, self.bags, self.settings, self.flip = images, bags, settings, flip
-        self.generator = seeded_generator(images.device, seed, "consistency")
-        self.sizes = bags.counts.sum(dim=1)
-        self.rows = bags.bag_of.argsort(stable=True)
-        self.ends = torch.bincount(bags.bag_of, minlength=len(bags.counts)).cumsum(0)
-        if start is None:
-            start = (bags.counts / self.sizes[:, None])[bags.bag_of]
-        n_steps = settings.n_epochs * self.n_batches
-        self.learners = [_Learner(net, start, settings, n_steps) for net in nets]
-
-    @property
-    def n_batches(self) -> int:
-        """Batches of an epoch."""
-        return max(1, min(len(self.sizes), len(self.images) // self.settings.images_per_batch))
-
-    def batches(self) -> Iterator[tuple[Tensor, BagCounts]]:
-        """Rows of whole bags, in random order, and the counts of these bags."""
-        device = self.images.device
-        order = torch.randperm(len(self.sizes), device=device, generator=self.generator)
-        for chosen in order.tensor_split(self.n_batches):
-            starts = torch.where(chosen > 0, self.ends[chosen - 1], 0).tolist()
-            spans = zip(starts, self.ends[chosen].tolist(), strict=True)
-            rows = torch.cat([self.rows[start:end] for start, end in spans])
-            yield rows, self.bags.take(chosen, rows)
-
-    def step(self, rows: Tensor, bags: BagCounts) -> None:
-        """Train every net on one batch."""
-        x = as_floats(self.images[rows])
-        weak = weak_view(x, self.generator, flip=self.flip)
-        targets = [self._target(number, rows, bags) for number in range(len(self.learners))]
-        for learner, target in zip(self.learners, targets, strict=True):
-            strong, mixed = self._mixed(strong_view(x, self.generator, flip=self.flip), target)
-            with learner.optimization.precision():
-                logits = learner.net(torch.cat([weak, strong]))
-            of_weak, of_strong = logits.float().log_softmax(dim=1).chunk(2)
-            loss = bag_cross_entropy(of_weak, bags)
-            learner.optimization.step(
-                loss - self.settings.weight * (mixed * of_strong).sum(1).mean()
-            )
-            learner.average.update(learner.net)
-            seen = learner.predictions[rows]
-            learner.predictions[rows] = torch.lerp(
-                of_weak.detach().exp(), seen, self.settings.memory
-            )
-
-    def _target(self, number: int, rows: Tensor, bags: BagCounts) -> Tensor:
-        """Posterior by the others' predictions, times the weight of its certainty."""
-        others = [one for n, one in enumerate(self.learners) if n != number] or self.learners
-        mean = torch.stack([one.predictions[rows] for one in others]).mean(dim=0)
-        posterior = tilt(mean.clamp(min=1e-6).log(), bags)
-        entropy = -(posterior * posterior.clamp(min=1e-9).log()).sum(dim=1, keepdim=True)
-        return posterior * torch.exp(-entropy.square() / 5)
-
-    def _mixed(self, x: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        if not self.settings.mixup:
-            return x, target
-        shares = torch.rand(2, device=x.device, generator=self.generator)
-        # A ratio of powers of uniforms is Beta distributed, where the powers add up to at most one
-        # (Jöhnk); beyond that it is close enough for mixing.
-        powers = shares ** (1 / self.settings.mixup)
-        share = powers[0] / powers.sum()
-        other = torch.randperm(len(x), device=x.device, generator=self.generator)
-        return torch.lerp(x[other], x, share), torch.lerp(target[other], target, share)
-
-
-def bag_cross_entropy(log_probabilities: Tensor, bags: BagCounts) -> Tensor:
-    """Mean over bags of the cross entropy between proportions and the bag's mean prediction.
-
-    Examples
-    --------
-    >>> bags = BagCounts(torch.tensor([0, 0]), torch.tensor([[1.0, 1.0]]))
-    >>> bag_cross_entropy(torch.tensor([[0.5, 0.5], [0.5, 0.5]]).log(), bags)
-    tensor(0.6931)
-    """
-    sizes = bags.counts.sum(dim=1, keepdim=True)
-    means = bags.sums(log_probabilities.exp()) / sizes
-    return -(bags.counts / sizes * means.clamp(min=1e-9).log()).sum(dim=1).mean()
+    start = data.bags.spread(data.bags.targets) if start is None else start
+    objective = Consistency(start, settings, n_nets=len(nets))
+    return train_on_bags(
+        nets, data, objective, settings=settings, flip=flip, seed=seed, progress=progress
+    )

@@ -6,16 +6,19 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from unbag.bags.batch import BagBatch
 from unbag.images.optimization import as_floats
-from unbag.images.tilting import BagCounts, tilt
+from unbag.posterior.classes import tilted_classes
 
 __all__ = ["image_features", "nearest_neighbours", "propagate"]
+
+TOLERANCE = 1e-4  # of a proportion
 
 
 @torch.no_grad()
 def propagate(
     features: Tensor,
-    bags: BagCounts,
+    bags: BagBatch,
     start: Tensor,
     *,
     n_neighbours: int = 20,
@@ -27,7 +30,8 @@ def propagate(
     Parameters
     ----------
     features : Tensor of shape (n_instances, n_features)
-    bags : BagCounts
+        Bag by bag.
+    bags : BagBatch
     start : Tensor of shape (n_instances, n_classes)
         Class probabilities to begin with, such as those of a ridge regression on bag means.
     n_neighbours, n_rounds : int
@@ -45,10 +49,14 @@ def propagate(
     label over features; the counts break the tie between labelings that are equally smooth.
     """
     neighbours, closeness = nearest_neighbours(features, n_neighbours)
-    posterior = tilt(start.clamp(min=1e-6).log(), bags)
+
+    def posterior_of(logits: Tensor) -> Tensor:
+        return tilted_classes(logits, bags, tolerance=TOLERANCE).float()
+
+    posterior = posterior_of(start.clamp(min=1e-6).log())
     for _ in range(n_rounds):
         averaged = torch.einsum("nk,nkc->nc", closeness, posterior[neighbours])
-        posterior = tilt(sharpness * averaged.clamp(min=1e-6).log(), bags)
+        posterior = posterior_of(sharpness * averaged.clamp(min=1e-6).log())
     return posterior
 
 

@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from unbag.posterior.tilted import tilt_to_counts
 
-__all__ = ["enough_frequencies", "exact_posterior"]
+__all__ = ["enough_frequencies", "exact_classes", "exact_posterior"]
 
 Array = NDArray[Any]
 NUMBERS_AT_ONCE = 2**15  # complex ones, half a MiB: what stays close to a core
@@ -95,3 +95,50 @@ def _given_counts_of(scores: Array, counts: Array, sizes: Array, turns: Array) -
     with_label = np.repeat(terms, sizes, axis=0) * turns / factors
     mass = np.maximum(1 + 2 * terms.real.sum(axis=1), TINY)
     return scores * (1 + 2 * with_label.real.sum(axis=1)) / np.repeat(mass, sizes)
+
+
+def exact_classes(scores: Array, counts: Array) -> Array:
+    r"""Class probabilities of the instances of one bag, given the counts of all classes.
+
+    .. math:: q_{jc} \propto p_{jc} \sum_v F_j(v) \, B_j(n - e_c - v)
+
+    with :math:`F_j` and :math:`B_j` the laws of the counts of the instances before and after
+    :math:`j`. The count of the most frequent class is what the others leave.
+
+    Parameters
+    ----------
+    scores : array of shape (n_instances, n_classes)
+    counts : array of shape (n_classes,)
+        Whole numbers that add up to the number of instances.
+
+    Examples
+    --------
+    >>> exact_classes(np.array([[0.5, 0.3, 0.2], [0.2, 0.6, 0.2]]), np.array([1, 1, 0])).round(3)
+    array([[0.833, 0.167, 0.   ],
+           [0.167, 0.833, 0.   ]])
+    """
+    order = [c for c in np.argsort(counts, kind="stable") if counts[c] > 0]
+    own, box = scores[:, order], tuple(counts[order][:-1] + 1)
+    before = _running_laws(own[:-1], box)
+    # Reversed in every axis, so that an index says how many are missing.
+    after = np.flip(_running_laws(own[:0:-1], box))
+    found, axes = np.zeros_like(scores), tuple(range(1, before.ndim))
+    found[:, order[-1]] = own[:, -1] * (before * after).sum(axis=axes)
+    for axis, (column, c) in enumerate(zip(own.T[:-1], order[:-1], strict=True), start=1):
+        one_less, one_more = np.moveaxis(before, axis, 0)[:-1], np.moveaxis(after, axis, 0)[1:]
+        # np.moveaxis puts the class first, and the instances second.
+        sums = (one_less * one_more).sum(axis=tuple(a for a in range(before.ndim) if a != 1))
+        found[:, c] = column * sums
+    return found / found.sum(axis=1, keepdims=True)
+
+
+def _running_laws(scores: Array, box: tuple[int, ...]) -> Array:
+    """Laws of the counts of none, one, two ... of these instances, within the box of counts."""
+    laws = np.zeros((len(scores) + 1, *box))
+    laws[(0,) * laws.ndim] = 1
+    for number, probabilities in enumerate(scores):
+        laws[number + 1] = probabilities[-1] * laws[number]
+        for axis, probability in enumerate(probabilities[:-1]):
+            one_more = np.moveaxis(laws[number + 1], axis, 0)
+            one_more[1:] += probability * np.moveaxis(laws[number], axis, 0)[:-1]
+    return laws

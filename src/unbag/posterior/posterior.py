@@ -13,7 +13,7 @@ from unbag.bags import Bags
 from unbag.bags.tasks import refuse_amounts
 from unbag.errors import BagDataError
 from unbag.posterior.exact import exact_posterior
-from unbag.posterior.tilted import tilted_classes, tilted_posterior
+from unbag.posterior.tilted import tilted_posterior
 
 __all__ = ["bag_posterior"]
 
@@ -41,10 +41,11 @@ def bag_posterior(probabilities: Any, bags: Bags, *, method: Method = "auto") ->
         ``bags.X``. They should come from a model that was not fitted to these bags.
     bags : Bags
     method : {"auto", "exact", "tilted"}
-        "exact" is the Poisson-binomial law with one label left out; it serves one label and
-        several labels without noise. "tilted" multiplies the odds of all instances of a bag by one
-        number, or their class probabilities by one number a class, until the expected counts are
-        the known ones. "auto" is exact for whole counts of up to 1000 instances.
+        "exact" is the law of the counts with one label left out; it serves one label and several
+        labels without noise. "tilted" multiplies the odds of all instances of a bag by one number,
+        or their class probabilities by one number a class, until the expected counts are the known
+        ones. "auto" is exact for whole counts of up to 1000 instances, and of several classes in
+        bags with few vectors of counts: ten classes in bags of ten, three in bags of 80.
 
     Returns
     -------
@@ -67,10 +68,9 @@ def bag_posterior(probabilities: Any, bags: Bags, *, method: Method = "auto") ->
     scores = _checked(probabilities, bags)
     noisy = bags.noise_variance is not None
     inner = _classes if bags.task == "multiclass" and bags.n_outputs > 2 else _labels
-    if method == "exact" and (noisy or inner is _classes):
+    if method == "exact" and noisy:
         raise BagDataError(
-            "method='exact' serves one label, or several, without noise, got "
-            f"{'noisy proportions' if noisy else 'several classes'}. Use method='tilted'."
+            "method='exact' needs proportions without noise, got noisy ones. Use method='tilted'."
         )
     found = np.empty_like(scores)
     found[bags.rows] = inner(scores[bags.rows], bags, method)
@@ -135,7 +135,25 @@ def _classes(scores: Array, bags: Bags, method: Method) -> Array:
     if bags.noise_variance is not None:
         counts = _expected_counts(scores, bags.sizes[:, None] * bags.proportions, bags)
     counts *= (bags.sizes / counts.sum(axis=1))[:, None]
-    return tilted_classes(np.log(scores), counts, bags.sizes)
+    return _joint(np.log(scores), counts, bags, method)
+
+
+def _joint(logs: Array, counts: Array, bags: Bags, method: Method) -> Array:
+    import torch  # imported here: one label needs none of it
+
+    from unbag.bags.batch import BagBatch
+    from unbag.posterior.classes import class_posterior, is_small, tilted_classes
+
+    if method == "exact" and not all(is_small(of_bag) for of_bag in np.rint(counts)):
+        raise BagDataError(
+            "method='exact' serves several classes only in bags with few vectors of counts. "
+            "Use method='auto', which is exact where it can be."
+        )
+    tilted = method == "tilted" or bags.noise_variance is not None
+    law = tilted_classes if tilted else class_posterior
+    shares = torch.as_tensor(counts / bags.sizes[:, None])
+    batch = BagBatch(shares, torch.as_tensor(bags.sizes), task="multiclass")
+    return law(torch.as_tensor(logs), batch).numpy()
 
 
 def _expected_counts(scores: Array, counts: Array, bags: Bags) -> Array:

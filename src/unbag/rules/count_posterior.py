@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from unbag.bags.batch import BagBatch
+from unbag.posterior.classes import class_posterior
 from unbag.rules.base import InstanceLoss, Rule
-from unbag.rules.count_likelihood import SURE, CountLikelihood, own_logits
+from unbag.rules.count_likelihood import CountLikelihood, own_logits
 
-__all__ = ["CountPosterior", "tilted_posterior"]
+__all__ = ["CountPosterior"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class CountPosterior(Rule):
     the gradient of `count_likelihood`. Every :math:`\ell` is a proper loss, and :math:`q` has mean
     :math:`f` when :math:`f` is the true probability. So the truth is a stationary point for every
     `votes`; the choice matters when the model cannot represent the truth. For three classes or more
-    :math:`q` is given all counts of the bag at once: see `tilted_posterior`. With noise of known
+    :math:`q` is given all counts of the bag at once: see `class_posterior`. With noise of known
     variance the probabilities are those of `count_likelihood`, each class's by its own count.
 
     The default of 2 was better than 1 for linear nets on the MNIST test set.
@@ -89,7 +90,7 @@ class CountPosterior(Rule):
         """
         joint = batch.task == "multiclass" and batch.targets.shape[-1] > 2
         if joint and batch.noise_variance is None:
-            return tilted_posterior(logits.detach(), batch)
+            return class_posterior(logits.detach(), batch)
         with torch.enable_grad():
             outputs = own_logits(logits.detach(), batch).requires_grad_()
             minus_log = CountLikelihood().of_each_bag(outputs, batch).sum()
@@ -104,41 +105,3 @@ class CountPosterior(Rule):
             for wrong in range(self.votes + 1, n + 1)
         ]
         return torch.stack(terms).sum(dim=0)
-
-
-def tilted_posterior(logits: Tensor, batch: BagBatch, *, n_rounds: int = 50) -> Tensor:
-    r"""Probability of each class given the counts of all classes in the bag.
-
-    .. math:: q_{jc} \propto p_{jc} \, w_c, \qquad \sum_j q_{jc} = n_c
-
-    with class weights :math:`w` common to the bag, found by scaling classes and instances in turn.
-
-    Parameters
-    ----------
-    logits : Tensor of shape (..., n_instances, n_classes)
-    batch : BagBatch
-        Bags of a multiclass task.
-    n_rounds : int
-        Rounds of scaling.
-
-    Notes
-    -----
-    The saddle point of the exact posterior: exact in bags of one and where all instances of a bag
-    have the same scores, off by a term of order 1/k in bags of k.
-
-    Examples
-    --------
-    >>> thirds = BagBatch(torch.tensor([[0.5, 0.5, 0.0]]), 2, task="multiclass")
-    >>> tilted_posterior(torch.zeros(2, 3), thirds)
-    tensor([[0.5000, 0.5000, 0.0000],
-            [0.5000, 0.5000, 0.0000]], dtype=torch.float64)
-    """
-    outputs = torch.nan_to_num(batch.outputs(logits).double(), torch.nan, SURE, -SURE)
-    counts = (batch.bag_sizes * batch.targets).double()
-    log_counts = counts.log()
-    tilt = torch.where(counts > 0, torch.zeros_like(counts), -torch.inf)
-    for _ in range(n_rounds):
-        expected = batch.sum((outputs + batch.spread(tilt)).softmax(dim=-1))
-        step = log_counts - expected.clamp(min=1e-300).log()
-        tilt = torch.where(counts > 0, tilt + step, -torch.inf)
-    return (outputs + batch.spread(tilt)).softmax(dim=-1)

@@ -1,0 +1,147 @@
+"""Several classes in one bag: the posterior given all counts, exact in small bags, else tilted."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from unbag.bags.batch import BagBatch
+from unbag.posterior.exact import exact_classes
+
+__all__ = ["class_posterior", "is_small", "tilted_classes"]
+
+# Instances times count vectors: a bag of 16 with 2,000 vectors, which takes about a millisecond.
+EXACT_UP_TO = 2**15
+MAX_STEPS = 200
+# A class less likely than exp(-40) is as good as impossible, and what is added to it still counts.
+SUREST = -40.0
+
+
+def is_small(counts: NDArray[Any]) -> bool:
+    """Whether the law of these counts of one bag is computed exactly.
+
+    Examples
+    --------
+    >>> is_small(np.array([3, 3, 2])), is_small(np.full(10, 10))
+    (True, False)
+    """
+    below = np.delete(counts, counts.argmax())
+    return math.prod(int(n) + 1 for n in below) * int(counts.sum()) <= EXACT_UP_TO
+
+
+def class_posterior(logits: Tensor, batch: BagBatch) -> Tensor:
+    r"""Probability of each class given the counts of all classes in the bag.
+
+    .. math:: q_{jc} = P\Big(Y_j = c \Big| \sum_l 1\{Y_l = d\} = n_d \text{ for all } d\Big)
+
+    Parameters
+    ----------
+    logits : Tensor of shape (..., n_instances, n_classes)
+    batch : BagBatch
+        Bags of a multiclass task; counts that are not whole are tilted to.
+
+    Returns
+    -------
+    Tensor of shape (..., n_instances, n_classes)
+        In double precision, without a gradient.
+
+    Notes
+    -----
+    Exact where `is_small` says so; elsewhere `tilted_classes`, its saddle point, which is off by a
+    term of order one over the bag's size.
+
+    Examples
+    --------
+    >>> pair = BagBatch(torch.tensor([[0.5, 0.5, 0.0]]), 2, task="multiclass")
+    >>> class_posterior(torch.tensor([[0.0, 0.0, 9.0], [1.0, 0.0, 0.0]]), pair).numpy().round(3)
+    array([[0.269, 0.731, 0.   ],
+           [0.731, 0.269, 0.   ]])
+    """
+    tilted = tilted_classes(logits, batch)
+    found = tilted.cpu().numpy().reshape(-1, *tilted.shape[-2:]).copy()
+    counts = (batch.bag_sizes * batch.targets).double().cpu().numpy()
+    counts = np.broadcast_to(counts, (*tilted.shape[:-2], *counts.shape[-2:]))
+    sizes = batch.bag_sizes[:, 0].long().cpu().numpy()
+    ends = np.cumsum(sizes)
+    for trial, of_bags in zip(found, counts.reshape(-1, *counts.shape[-2:]), strict=True):
+        for start, end, own in zip(ends - sizes, ends, of_bags, strict=True):
+            whole = np.rint(own).astype(int)
+            if np.abs(own - whole).max() < 1e-3 and is_small(whole):
+                # A common weight of a class changes nothing once its count is given.
+                trial[start:end] = exact_classes(trial[start:end], whole)
+    return torch.as_tensor(found, device=tilted.device).reshape(tilted.shape)
+
+
+@torch.no_grad()
+def tilted_classes(logits: Tensor, batch: BagBatch, *, tolerance: float = 1e-9) -> Tensor:
+    r"""Multiply class probabilities by weights of the bag until expected counts are the known ones.
+
+    .. math:: q_{jc} \propto p_{jc} \, e^{\lambda_c}, \qquad \sum_j q_{jc} = n_c
+
+    Parameters
+    ----------
+    logits : Tensor of shape (..., n_instances, n_classes)
+        Logarithms of class probabilities, up to a constant of each instance.
+    batch : BagBatch
+        Bags of a multiclass task.
+    tolerance : float
+        Largest error of a proportion.
+
+    Notes
+    -----
+    The weights minimise the convex :math:`\sum_j \log \sum_c p_{jc} e^{\lambda_c} - n^\top
+    \lambda`. Newton's steps are taken where they bring the counts nearer; elsewhere one step of
+    Sinkhorn's algorithm, which always lowers it.
+
+    Examples
+    --------
+    >>> halves = BagBatch(torch.tensor([[0.5, 0.5, 0.0]]), 2, task="multiclass")
+    >>> tilted_classes(torch.zeros(2, 3), halves)
+    tensor([[0.5000, 0.5000, 0.0000],
+            [0.5000, 0.5000, 0.0000]], dtype=torch.float64)
+    """
+    logs = batch.outputs(logits).double().log_softmax(dim=-1).clamp(min=SUREST)
+    sizes = batch.bag_sizes.double()
+    counts = (batch.targets.double().clamp(min=0) * sizes).expand(*logs.shape[:-2], -1, -1)
+    present = counts > 0
+    weights = torch.where(present, 0.0, -torch.inf).to(counts)
+    scores, excess = _expected(logs, weights, counts, batch)
+    for _ in range(MAX_STEPS):
+        if bool((excess.abs() <= tolerance * sizes).all()):
+            break
+        newton = weights - _newton_step(scores, excess, present, batch)
+        tried, left = _expected(logs, newton, counts, batch)
+        better = left.abs().amax(-1, keepdim=True) < 0.5 * excess.abs().amax(-1, keepdim=True)
+        if bool(better.all()):
+            weights, scores, excess = newton, tried, left
+            continue
+        ratio = counts / (counts + excess).clamp(min=1e-300)
+        sinkhorn = weights + torch.where(present, ratio, 1.0).log()
+        weights = torch.where(better, newton, sinkhorn)
+        scores, excess = _expected(logs, weights, counts, batch)
+    return scores
+
+
+def _expected(
+    logs: Tensor, weights: Tensor, counts: Tensor, batch: BagBatch
+) -> tuple[Tensor, Tensor]:
+    """Tilted scores, and by how much their sums exceed the counts."""
+    scores = (logs + batch.spread(weights)).softmax(dim=-1)
+    return scores, batch.sum(scores) - counts
+
+
+def _newton_step(scores: Tensor, excess: Tensor, present: Tensor, batch: BagBatch) -> Tensor:
+    """Solve with each bag's covariance of counts; a common weight of all classes moves nothing."""
+    columns = [batch.sum(scores * column) for column in scores.unsqueeze(-2).unbind(-1)]
+    covariance = torch.diag_embed(batch.sum(scores)) - torch.stack(columns, dim=-1)
+    # Absent classes have no equation; the ones fix the common weight.
+    scale = covariance.diagonal(dim1=-2, dim2=-1).amax(-1, keepdim=True).clamp(min=1e-300)
+    covariance = covariance + scale[..., None] / scores.shape[-1]
+    covariance = covariance + torch.diag_embed(torch.where(present, 1e-12, 1.0) * scale)
+    step = torch.linalg.solve(covariance, excess.unsqueeze(-1)).squeeze(-1)
+    return torch.where(present, step.clamp(-5, 5), 0.0)
