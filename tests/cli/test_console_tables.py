@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from unbag.cli import app
 from unbag.cli.console_tables import show_candidates, show_metrics
-from unbag.evaluation import Estimate, Evaluation
+from unbag.evaluation import Baseline, Estimate, Evaluation
 from unbag.tables.record import evaluation_record
 
 
@@ -30,7 +30,9 @@ def shown(show, values):
 def test_an_estimate_outside_its_range_is_noted(value, high, note):
     estimate = Estimate(value, 0.8, high, 0.1)
     nothing = np.zeros(0)
-    found = Evaluation({"auc": estimate}, *[nothing] * 3, [], [], nothing, "binary", 9, 90, 0.95)
+    about = ("binary", 9, 90, 0.95, Baseline("no", 0.5))
+    estimates = {"error": estimate, "auc": estimate}
+    found = Evaluation(estimates, *[nothing] * 3, [], [], nothing, *about)
     [line] = [line for line in shown(show_metrics, evaluation_record(found)) if "auc" in line]
     assert line.split("│")[4].strip() == note
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+
+from unbag.evaluation.printing import TextTable
 
 __all__ = ["show_candidates", "show_checks", "show_data", "show_metrics", "show_seen"]
 
@@ -26,10 +27,8 @@ def show_data(data: dict[str, Any], console: Console) -> None:
             f"proportion of {name}: {found['low']:.3g} to {found['high']:.3g}, mean "
             f"{found['mean']:.3g}"
         )
-    table = Table("column", "how it is used", title=f"{data['features']} features")
-    for column in data["columns"]:
-        table.add_row(column["name"], column["use"])
-    console.print(table)
+    rows = [(column["name"], column["use"]) for column in data["columns"]]
+    console.print(TextTable(f"{data['features']} features", ("column", "how it is used"), rows))
     for name in data["identifiers"]:
         console.print(
             f"! {name or 'A column without a name'} looks like an id and is left out. Declare it "
@@ -48,24 +47,22 @@ def show_checks(checks: dict[str, Any], console: Console) -> None:
 
 def show_candidates(candidates: list[dict[str, Any]], console: Console) -> None:
     """Learners that were tried, and their weights in the model."""
-    table = Table(
-        "learner", "weight", "square risk", "95 % interval", title="Tried on held-out bags"
-    )
+    rows = []
     for candidate in candidates:
         risk = candidate["risk"]
         cells = ("", "") if risk is None else (risk["headline"], _ends(risk))
-        table.add_row(candidate["name"], f"{100 * candidate['weight']:.0f} %", *cells)
-    console.print(table)
+        rows.append((candidate["name"], f"{100 * candidate['weight']:.0f} %", *cells))
+    columns = ("learner", "weight", "square risk", "95 % interval")
+    console.print(TextTable("Tried on held-out bags", columns, rows))
 
 
 def show_metrics(evaluation: dict[str, Any], console: Console) -> None:
     """Every metric with its interval, and a note where one leaves the metric's range."""
     title = f"From {evaluation['n_bags']} bags, without a label"
     interval = f"{100 * evaluation['confidence']:g} % interval"
-    table = Table("metric", "estimate", interval, "note", title=title)
-    for name, found in evaluation["metrics"].items():
-        table.add_row(name, found["headline"], _ends(found), found["note"])
-    console.print(table)
+    metrics = evaluation["metrics"].items()
+    rows = [(name, found["headline"], _ends(found), found["note"]) for name, found in metrics]
+    console.print(TextTable(title, ("metric", "estimate", interval, "note"), rows))
 
 
 def show_seen(share: float, console: Console) -> None:

@@ -61,8 +61,9 @@ def evaluate(
         record = plain(found.to_dict())
         words.print(found)
     else:
-        record = evaluation_record(found, fitted.roles.targets)
+        record = evaluation_record(found)
         show_metrics(record, words)
+        words.print(f"On single rows: {found.headline}")
     show_seen(share, words)
     opt.answer(record | {"share_seen": share}, as_json)
 

@@ -91,7 +91,7 @@ def fit(
     from unbag.extras import has_module
     from unbag.report import render_report
     from unbag.tables import fit_table, scan_table
-    from unbag.tables.model import check_free, stated_error
+    from unbag.tables.model import check_free
     from unbag.tables.record import data_record, model_of
 
     lists = opt.lists_of(key, ignore, category, number)
@@ -120,9 +120,9 @@ def fit(
     show_checks(record["checks"], words)
     show_candidates(record["candidates"], words)
     show_metrics(record["evaluation"], words)
-    words.print(f"On single rows: {stated_error(record)}.")
-    for caution in filter(None, (record["baseline"]["verdict"], record["caution"])):
-        words.print(f"! {caution}")
+    words.print(f"On single rows: {record['headline']}")
+    if record["caution"]:
+        words.print(f"! {record['caution']}")
     words.print(f"The model and its report.html are in {output}.")
     opt.answer(record | {"output": str(output)}, as_json)
 

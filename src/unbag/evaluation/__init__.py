@@ -2,6 +2,7 @@
 
 from unbag.evaluation.bag_effects import BagEffects, estimate_bag_effects
 from unbag.evaluation.bag_report import BagReport, Finding
+from unbag.evaluation.baseline import Baseline
 from unbag.evaluation.checks import check_bags, check_made_bags
 from unbag.evaluation.comparison import Comparison, compare_models, compare_scores
 from unbag.evaluation.estimate import Estimate
@@ -18,6 +19,7 @@ __all__ = [
     "AmountEvaluation",
     "BagEffects",
     "BagReport",
+    "Baseline",
     "Bounds",
     "Candidate",
     "Comparison",

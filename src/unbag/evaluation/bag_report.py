@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from unbag.evaluation.estimate import Printed
+from unbag.evaluation.printing import Printed, TextTable
 from unbag.extras import import_extra
 
 __all__ = ["BagReport", "Bias", "Finding"]
@@ -86,20 +86,14 @@ class BagReport(Printed):
     def __getitem__(self, check: str) -> Finding:
         return next(finding for finding in self.findings if finding.check == check)
 
-    def __rich__(self) -> Any:
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(title=f"{self.n_bags} bags", caption=self.verdict)
-        for column in ("check", "p", "finding", "what to do"):
-            table.add_column(column)
+    def _table(self) -> TextTable:
+        rows = []
         for f in self.findings:
             p_value = "" if np.isnan(f.p_value) else f"{f.p_value:.2g}"
-            mark = "! " if f.raised else ""
-            # Features may be named like markup.
-            detail = Text(f.detail)
-            table.add_row(mark + f.check, p_value, detail, f.advice if f.raised else "")
-        return table
+            advice = f.advice if f.raised else ""
+            rows.append((f"{'! ' * f.raised}{f.check}", p_value, f.detail, advice))
+        columns = ("check", "p", "finding", "what to do")
+        return TextTable(f"{self.n_bags} bags", columns, rows, after=self.verdict)
 
     def to_frame(self) -> Any:
         """All findings as a pandas DataFrame, one row per check."""

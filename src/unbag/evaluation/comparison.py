@@ -14,6 +14,7 @@ from unbag.bags import Bags
 from unbag.bags.tasks import risk_scale
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.evaluate import bags_to_score, scores_of
+from unbag.evaluation.printing import TextTable
 from unbag.evaluation.residual_covariance import residual_product
 from unbag.evaluation.residual_moments import noise_of
 from unbag.evaluation.risk import Loss, checked_scores, decisions
@@ -48,6 +49,14 @@ class Comparison:
     p_value: float
     disagreement: float
     names: tuple[str, str]
+
+    def _repr_html_(self) -> str:
+        found, title = self.difference, f"{self.names[0]} minus {self.names[1]}"
+        interval = f"{100 * found.confidence:g} % interval"
+        columns = ("difference of risks", interval, "p", "disagreement")
+        numbers = f"{self.p_value:.2g}", f"{self.disagreement:.4f}"
+        row = (f"{found.value:.4f}", found.interval, *numbers)
+        return TextTable(title, columns, [row], after=str(self))._repr_html_()
 
     def __str__(self) -> str:
         found = self.difference

@@ -3,29 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-__all__ = ["Estimate", "Printed"]
-
-
-class Printed:
-    """Prints as the table that `__rich__` makes."""
-
-    _width: ClassVar[int] = 100
-
-    def __rich__(self) -> Any:
-        raise NotImplementedError
-
-    def __str__(self) -> str:
-        from io import StringIO
-
-        from rich.console import Console
-
-        stream = StringIO()
-        Console(file=stream, width=self._width, color_system=None).print(self.__rich__())
-        return stream.getvalue()
+__all__ = ["Estimate"]
 
 
 @dataclass(frozen=True)

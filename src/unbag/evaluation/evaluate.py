@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -14,6 +15,7 @@ from unbag.bags import Bags, Task, as_bags
 from unbag.errors import BagDataError
 from unbag.evaluation import calibration
 from unbag.evaluation.amounts import evaluate_amounts
+from unbag.evaluation.baseline import trivial_baseline
 from unbag.evaluation.confusion import (
     CELLS,
     DECISION_METRICS,
@@ -45,6 +47,8 @@ METRICS = (
     *SCORE_METRICS,
     "calibration_error",
 )
+# Averages over classes or labels that people report.
+MACRO = ("auc", "precision", "recall", "f1")
 
 
 @dataclass(frozen=True)
@@ -137,7 +141,15 @@ def evaluate(
         noise_kurtosis=noise_kurtosis,
         confidence=confidence,
         n_bins=n_bins,
+        names=names_of(model_or_scores, data),
     )
+
+
+def names_of(model: Any, bags: Bags) -> list[str]:
+    """Names of classes, if the model has such: numbers are none."""
+    classes = np.asarray(getattr(model, "classes_", []))
+    named = bags.task == "multiclass" and classes.dtype.kind in "OUT"
+    return [str(name) for name in classes] if named else []
 
 
 def evaluate_grouped(
@@ -147,6 +159,7 @@ def evaluate_grouped(
     grouping: Grouping,
     blocks: Any = None,
     noise_kurtosis: float | None = None,
+    names: Sequence[str] = (),
     **options: Any,
 ) -> Evaluation | NaturalEvaluation:
     """Evaluate probabilities as the grouping allows; see `evaluate`."""
@@ -155,7 +168,7 @@ def evaluate_grouped(
         grouping, sentence = explain_grouping(bags)
     if grouping == "natural":
         return evaluate_natural(scores, bags, blocks=blocks, grouping=sentence, **options)
-    found = evaluate_bags(scores, bags, noise_kurtosis=noise_kurtosis, **options)
+    found = evaluate_bags(scores, bags, noise_kurtosis=noise_kurtosis, names=names, **options)
     return replace(found, grouping=sentence)
 
 
@@ -206,8 +219,12 @@ def evaluate_bags(
     noise_kurtosis: float | None = None,
     confidence: float = 0.95,
     n_bins: int = 10,
+    names: Sequence[Any] = (),
 ) -> Evaluation:
-    """Evaluate probabilities, in the order of ``bags.X``, on bags; see `evaluate`."""
+    """Evaluate probabilities, in the order of ``bags.X``, on bags; see `evaluate`.
+
+    Metrics of single classes and labels are called by their `names`, or numbers if there are none.
+    """
     values = checked_scores(scores, bags)
     fitted = fitted_noise_kurtosis(values, bags) if noise_kurtosis is None else noise_kurtosis
     settings = _Settings(confidence, noise_kurtosis, fitted, n_bins)
@@ -215,7 +232,7 @@ def evaluate_bags(
     # A metric that is not defined, as AUC without a positive, is NaN and says so in the table.
     with np.errstate(divide="ignore", invalid="ignore"):
         outputs = [_one_output(values[:, i], bags, i, settings) for i in range(values.shape[1])]
-    estimates = _merged(shared, [found for found, *_ in outputs], bags.task)
+    estimates = _merged(shared, [found for found, *_ in outputs], bags.task, names)
     cells = np.stack([c for _, c, *_ in outputs], axis=1)
     if bags.task == "multiclass":
         hard = decisions(values, bags.task)
@@ -235,6 +252,8 @@ def evaluate_bags(
         n_instances=bags.n_instances,
         confidence=confidence,
         equivalent_labels=max(error.value * (1 - error.value), 0) / error.standard_error**2,
+        baseline=trivial_baseline(bags, names),
+        names=list(names),
     )
 
 
@@ -330,14 +349,37 @@ def score_metric(
 
 
 def _merged(
-    shared: dict[str, Estimate], outputs: list[dict[str, Estimate]], task: str
+    shared: dict[str, Estimate],
+    outputs: list[dict[str, Estimate]],
+    task: str,
+    names: Sequence[Any],
 ) -> dict[str, Estimate]:
     if task == "binary":
         return {**shared, **outputs[0]}
     single = {
-        f"{name}[{number}]": found
-        for number, output in enumerate(outputs)
-        for name, found in output.items()
-        if not (task == "multiclass" and name == "log_loss")
+        f"{metric}[{name}]": found
+        for name, output in zip(names if len(names) else range(len(outputs)), outputs, strict=True)
+        for metric, found in output.items()
+        if not (task == "multiclass" and metric == "log_loss")
     }
-    return {**shared, **single}
+    macro = {f"macro_{m}": macro_average([output[m] for output in outputs]) for m in MACRO}
+    return {**shared, **macro, **single}
+
+
+def macro_average(found: Sequence[Estimate]) -> Estimate:
+    """Mean of the estimates of classes or labels.
+
+    The standard error of a mean is at most the mean of standard errors, whatever the classes have
+    in common; the interval reaches as far.
+
+    Examples
+    --------
+    >>> print(macro_average([Estimate(0.8, 0.7, 0.9, 0.05), Estimate(0.6, 0.5, 0.7, 0.05)]))
+    0.7000 (95 % interval 0.6000 to 0.8000)
+    """
+    value, low, high, error = (
+        float(np.mean([getattr(f, name) for f in found]))
+        for name in ("value", "low", "high", "standard_error")
+    )
+    reason = next((f.reason for f in found if f.reason), "")
+    return replace(found[0], value=value, low=low, high=high, standard_error=error, reason=reason)

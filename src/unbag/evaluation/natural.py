@@ -14,6 +14,7 @@ from unbag.bags.reading import read_blocks
 from unbag.bags.validation import are_whole_counts
 from unbag.errors import BagDataError
 from unbag.evaluation.bag_effects import BagEffects, estimate_bag_effects
+from unbag.evaluation.baseline import trivial_baseline
 from unbag.evaluation.calibration import Curve
 from unbag.evaluation.confusion import CELLS, DECISION_METRICS
 from unbag.evaluation.estimate import Estimate
@@ -64,6 +65,7 @@ def evaluate_natural(
         n_bags=bags.n_bags,
         n_instances=bags.n_instances,
         confidence=confidence,
+        baseline=trivial_baseline(bags),
     )
 
 

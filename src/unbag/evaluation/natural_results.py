@@ -10,8 +10,10 @@ import numpy as np
 
 from unbag.charts import Chart, calibration_chart
 from unbag.evaluation.bag_effects import BagEffects
+from unbag.evaluation.baseline import Baseline
 from unbag.evaluation.calibration import Curve
-from unbag.evaluation.estimate import Estimate, Printed
+from unbag.evaluation.estimate import Estimate
+from unbag.evaluation.printing import Printed, TextTable
 from unbag.extras import import_extra
 
 __all__ = ["Bounds", "NaturalEvaluation"]
@@ -60,6 +62,8 @@ class NaturalEvaluation(Printed):
         Why the bags are taken for natural groups.
     n_bags, n_instances : int
     confidence : float
+    baseline : Baseline
+        The error of always predicting the most frequent label.
     """
 
     bounds: dict[str, Bounds]
@@ -70,6 +74,7 @@ class NaturalEvaluation(Printed):
     n_bags: int
     n_instances: int
     confidence: float
+    baseline: Baseline
 
     def __getitem__(self, name: str) -> Bounds:
         if name not in self.bounds:
@@ -78,6 +83,17 @@ class NaturalEvaluation(Printed):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.bounds)
+
+    @property
+    def headline(self) -> str:
+        """The error as far as it is known, beside the trivial baseline."""
+        error, trivial = self["error"], self.baseline
+        words = f"{100 * error.low:.1f} to {100 * error.high:.1f} % error; {trivial}."
+        if error.low >= trivial.error:
+            return f"{words} The model is not better than always predicting {trivial.prediction!r}."
+        if self.explained_deviance.low > 0:
+            return words
+        return f"{words} These bags do not show that the scores say more than a constant rate."
 
     @property
     def verdict(self) -> str:
@@ -96,18 +112,14 @@ class NaturalEvaluation(Printed):
             )
         return words + "counts vary as the probabilities say, which does not prove these right."
 
-    def __rich__(self) -> Any:
-        from rich.console import Group
-        from rich.table import Table
-
+    def _table(self) -> TextTable:
         title = f"From {self.n_bags} natural groups of {self.n_instances} instances, without labels"
-        table = Table("metric", title=title)
-        for column in ("always between", "if the probabilities are right"):
-            table.add_column(column, justify="right")
+        rows = []
         for name, found in self.bounds.items():
             always = "" if np.isnan(found.low) else f"{_number(found.low)} to {_number(found.high)}"
-            table.add_row(name, always or "not defined", _number(found.if_right))
-        return Group(self.grouping, table, self.verdict)
+            rows.append((name, always or "not defined", _number(found.if_right)))
+        columns = ("metric", "always between", "if the probabilities are right")
+        return TextTable(title, columns, rows, self.grouping, f"{self.headline} {self.verdict}")
 
     def to_frame(self) -> Any:
         """All bounds as a pandas DataFrame, one row per metric."""
@@ -119,6 +131,7 @@ class NaturalEvaluation(Printed):
         """Everything but the curve as plain numbers and words, for JSON."""
         return {
             "grouping": self.grouping,
+            "headline": self.headline,
             "verdict": self.verdict,
             "bounds": {name: asdict(found) for name, found in self.bounds.items()},
             "explained_deviance": self.explained_deviance.to_dict(),

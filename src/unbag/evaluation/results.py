@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag.charts import Chart, Series, calibration_chart, roc_chart
+from unbag.evaluation.baseline import Baseline
 from unbag.evaluation.calibration import Curve
-from unbag.evaluation.estimate import Estimate, Printed
+from unbag.evaluation.estimate import Estimate
+from unbag.evaluation.printing import Printed, TextTable
 from unbag.extras import import_extra
 
 __all__ = ["AmountEvaluation", "Evaluation"]
@@ -36,17 +38,17 @@ class EstimateTable(Printed):
     def __iter__(self) -> Iterator[str]:
         return iter(self.estimates)
 
-    def __rich__(self) -> Any:
-        from rich.table import Table
+    @property
+    def headline(self) -> str:
+        """How good it is beside the trivial baseline, in words."""
+        raise NotImplementedError
 
+    def _table(self) -> TextTable:
         title = f"From {self.n_bags} bags of {self.n_instances} instances, without labels"
-        table = Table(title=title, caption=self.grouping or None)
-        table.add_column("metric")
-        for column in ("estimate", f"{100 * self.confidence:g} % interval", "note"):
-            table.add_column(column, justify="right" if column != "note" else "left")
-        for name, found in self.estimates.items():
-            table.add_row(name, found.headline, found.interval, found.note)
-        return table
+        rows = [(name, f.headline, f.interval, f.note) for name, f in self.estimates.items()]
+        columns = ("metric", "estimate", f"{100 * self.confidence:g} % interval", "note")
+        after = " ".join(filter(None, (self.headline, self.grouping)))
+        return TextTable(title, columns, rows, after=after)
 
     def to_frame(self) -> Any:
         """All estimates as a pandas DataFrame, one row per metric."""
@@ -80,10 +82,14 @@ class Evaluation(EstimateTable):
     task : str
     n_bags, n_instances : int
     confidence : float
+    baseline : Baseline
+        The error of always predicting the most frequent label.
     equivalent_labels : float
         Number of labelled instances that would tell the error as precisely.
     grouping : str
         Why the bags are taken for random groups; empty if that was not asked.
+    names : sequence of str
+        Names of classes or labels; empty if they are numbers.
     """
 
     estimates: dict[str, Estimate]
@@ -97,22 +103,34 @@ class Evaluation(EstimateTable):
     n_bags: int
     n_instances: int
     confidence: float
+    baseline: Baseline
     equivalent_labels: float = field(default=float("nan"))
     grouping: str = ""
+    names: Sequence[str] = ()
+
+    @property
+    def headline(self) -> str:
+        """The error beside the trivial baseline, and a sentence if the model is not better."""
+        error = self["error"]
+        return f"{self.baseline.beside(error)}. {self.baseline.verdict(error)}".rstrip()
 
     def plot_roc(self) -> Chart:
         """The ROC curve, or one per class or label, with its pointwise band."""
-        return roc_chart(_by_name(self.roc))
+        return roc_chart(self._by_name(self.roc))
 
     def plot_calibration(self) -> Chart:
         """The share of positives against the mean score of each bin."""
-        return calibration_chart(_by_name(self.calibration))
+        return calibration_chart(self._by_name(self.calibration))
 
     def plot_residuals(self) -> Chart:
         """The histogram of the bags' residuals."""
         counts, edges = np.histogram(self.residuals, bins="auto")
         bars = Series(edges.tolist(), counts.tolist(), kind="bars")
         return Chart("Residuals of bags", "mean score minus proportion", "bags", [bars])
+
+    def _by_name(self, curves: Sequence[Curve]) -> dict[str, dict[str, Any]]:
+        names = self.names or [f"class {number}" for number in range(len(curves))]
+        return {name: vars(curve) for name, curve in zip(names, curves, strict=True)}
 
 
 @dataclass(frozen=True)
@@ -136,6 +154,13 @@ class AmountEvaluation(EstimateTable):
     n_instances: int
     confidence: float
 
-
-def _by_name(curves: Sequence[Curve]) -> dict[str, dict[str, Any]]:
-    return {f"class {number}": vars(curve) for number, curve in enumerate(curves)}
+    @property
+    def headline(self) -> str:
+        """The squared error beside that of the mean, and a sentence if it is not better."""
+        mse, r2 = self["mse"], self["r2"]
+        if np.isnan(r2.value) or r2.value >= 1:
+            return ""
+        better = r2.low > 0
+        words = "" if better else "These bags do not show that the model is better than the mean."
+        trivial = mse.value / (1 - r2.value)
+        return f"Squared error {mse.headline}; always the mean: {trivial:.4g}. {words}".rstrip()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from unbag.errors import TableError
 from unbag.estimators import BagStackingClassifier
 from unbag.estimators.tree_stopping import gathered
 from unbag.evaluation import BagReport, Estimate, Evaluation, check_made_bags, evaluate_bags
+from unbag.evaluation.baseline import trivial_baseline
 from unbag.randomness import numpy_generator
 from unbag.tables.index import BagIndex
 from unbag.tables.leaks import refuse_leaks
@@ -148,7 +149,7 @@ def _fit_in_memory(
     risks = stack.candidate_risks_
     tried = [CandidateModel(n, w, risks.get(n)) for n, w in stack.weights_.items()]
     tried.sort(key=lambda candidate: -candidate.weight)
-    evaluation = _evaluated(stack, bags.take(split.judging))
+    evaluation = _evaluated(stack, bags.take(split.judging), table)
     return TableFit(stack, checks, tried, evaluation, split, streamed=False)
 
 
@@ -165,7 +166,7 @@ def _fit_on_disk(
         say("training " + ", ".join(models))
         classifier, risks = data.fit(models)
     tried = [CandidateModel(n, float(not i), risk) for i, (n, risk) in enumerate(risks.items())]
-    evaluation = _evaluated(classifier, judging)
+    evaluation = _evaluated(classifier, judging, table)
     return TableFit(classifier, checks, tried, evaluation, split, streamed=True)
 
 
@@ -199,6 +200,8 @@ def _checked(table: BagTable, bags: Bags, say: Callable[[str], None]) -> BagRepo
     return checks
 
 
-def _evaluated(classifier: Any, bags: Bags) -> Evaluation:
+def _evaluated(classifier: Any, bags: Bags, table: BagTable) -> Evaluation:
     bags = gathered(bags)
-    return evaluate_bags(classifier.predict_proba(bags.X), bags)
+    names = table.roles.targets
+    found = evaluate_bags(classifier.predict_proba(bags.X), bags, names=names)
+    return replace(found, baseline=trivial_baseline(table.index, names))  # all bags tell it best

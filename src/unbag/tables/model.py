@@ -34,7 +34,7 @@ from unbag.tables.reading import TableSource, integer_columns, open_table
 from unbag.tables.roles import Roles
 from unbag.tables.scan import BagTable, make_bags_of, scan_table
 
-__all__ = ["TableModel", "stated_error"]
+__all__ = ["TableModel"]
 
 Array = NDArray[Any]
 FORMAT = 1
@@ -67,7 +67,7 @@ class TableModel:
 
     def __repr__(self) -> str:
         name, columns = self.record["chosen"], len(self.encoder.names)
-        return f"TableModel({name} on {columns} columns, {stated_error(self.record)})"
+        return f"TableModel({name} on {columns} columns, {self.record['headline']})"
 
     @property
     def outputs(self) -> list[str]:
@@ -166,7 +166,8 @@ class TableModel:
         rows = scan_table(table, roles, bag_table=bag_table, encoder=self.encoder)
         scores, bags = self._scored_bags(rows)
         share = share_seen(rows.index, self.record.get("seen", ""))
-        found = evaluate_grouped(scores, bags, grouping=grouping, confidence=confidence)
+        settings: dict[str, Any] = {"confidence": confidence, "names": self.roles.targets}
+        found = evaluate_grouped(scores, bags, grouping=grouping, **settings)
         return found, share
 
     def _scored_bags(self, table: BagTable) -> tuple[Array, Bags]:
@@ -249,26 +250,6 @@ class TableModel:
                 "Fit it again."
             ) from error
         return cls(classifier, encoder, roles, _read_json(folder / "fit.json"))
-
-
-def stated_error(record: dict[str, Any]) -> str:
-    """The estimated error of single rows, its interval, and that of the trivial baseline.
-
-    Examples
-    --------
-    >>> error = {"headline_percent": "18.7 %", "low": 0.132, "high": None}
-    >>> record = {"evaluation": {"metrics": {"error": error}, "confidence": 0.95}}
-    >>> stated_error(record | {"baseline": {"prediction": "no", "error": 0.238}})
-    "18.7 % error (95 % interval 13.2 to ?); always 'no': 23.8 %"
-    """
-    evaluation, baseline = record["evaluation"], record["baseline"]
-    error = evaluation["metrics"]["error"]
-    ends = (error[end] for end in ("low", "high"))
-    low, high = ("?" if end is None else f"{100 * end:.1f}" for end in ends)
-    interval = f"{100 * evaluation['confidence']:g} % interval {low} to {high}"
-    note = f", {error['note']}" if error.get("note") else ""
-    trivial = f"always {baseline['prediction']!r}: {100 * baseline['error']:.1f} %"
-    return f"{error['headline_percent']} error ({interval}{note}); {trivial}"
 
 
 def check_free(folder: Path, *, overwrite: bool) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Sequence
 from dataclasses import is_dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unbag.evaluation import BagReport, Estimate, Evaluation
+from unbag.evaluation import BagReport, Evaluation
 from unbag.tables.fingerprints import marks_of
 from unbag.tables.fit import TableFit, fit_table
 from unbag.tables.index import BagIndex
@@ -75,6 +74,7 @@ def fit_record(
     table: BagTable, fit: TableFit, options: FitOptions, *, command: str
 ) -> dict[str, Any]:
     """The record of a fit."""
+    found, baseline = fit.evaluation, fit.evaluation.baseline
     seen = fit.split.of(["training", "choosing"])
     settings = {name: getattr(options, name) for name in ("models", "quick", "held_out", "seed")}
     return plain(
@@ -93,28 +93,12 @@ def fit_record(
             "checks": checks_record(fit.checks),
             "candidates": [vars(c) | {"risk": c.risk and c.risk.to_dict()} for c in fit.candidates],
             "chosen": fit.candidates[0].name if fit.streamed else "stack",
-            "evaluation": evaluation_record(fit.evaluation, table.roles.targets),
-            "baseline": baseline_record(table, fit.evaluation["error"]),
-            "caution": few_bags_caution(fit.evaluation.n_bags),
+            "evaluation": evaluation_record(found),
+            "headline": found.headline,
+            "baseline": vars(baseline) | {"verdict": baseline.verdict(found["error"])},
+            "caution": few_bags_caution(found.n_bags),
         }
     )
-
-
-def baseline_record(table: BagTable, error: Estimate) -> dict[str, Any]:
-    """The error of always predicting the most frequent label, and how the model compares."""
-    prior = np.array(_prior(table.index))
-    if table.index.task == "multiclass":
-        name, value = table.roles.targets[int(prior.argmax())], 1 - prior.max()
-    else:
-        common = [("no", "yes")[int(p > 0.5)] for p in prior]
-        name = common[0] if len(set(common)) == 1 else "the most frequent answer"
-        value = np.minimum(prior, 1 - prior).mean()
-    words = ""
-    if error.low >= value:
-        words = f"The model is not better than always predicting {name!r}."
-    elif not error.high < value:
-        words = f"These bags do not show that the model is better than always {name!r}."
-    return {"prediction": name, "error": float(value), "verdict": words}
 
 
 def few_bags_caution(n_bags: int) -> str:
@@ -211,18 +195,12 @@ def checks_record(report: BagReport) -> dict[str, Any]:
     return plain({name: getattr(report, name) for name in names})
 
 
-def evaluation_record(found: Evaluation, outputs: Sequence[str] = ()) -> dict[str, Any]:
-    """Metrics with intervals, and curves; outputs are named by their columns."""
-    names = {f"[{number}]": f"[{name}]" for number, name in enumerate(outputs)}
-
-    def renamed(metric: str) -> str:
-        name, mark, rest = metric.partition("[")
-        return name + names.get(mark + rest, mark + rest)
-
+def evaluation_record(found: Evaluation) -> dict[str, Any]:
+    """Metrics with intervals, and curves."""
     kept = ("roc", "calibration", "confusion", "task", "n_bags", "n_instances", "confidence")
     return plain(
-        {name: getattr(found, name) for name in (*kept, "equivalent_labels")}
-        | {"metrics": {renamed(name): values for name, values in found.to_dict().items()}}
+        {name: getattr(found, name) for name in (*kept, "equivalent_labels", "headline")}
+        | {"metrics": found.to_dict()}
     )
 
 

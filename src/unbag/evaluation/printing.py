@@ -1,0 +1,73 @@
+"""Results that show themselves as a table: in print, on a console and in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from io import StringIO
+from typing import Any, ClassVar
+
+__all__ = ["Printed", "TextTable"]
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table of words, with a sentence before and after it.
+
+    Examples
+    --------
+    >>> TextTable("Fruit", ("name", "n"), [("apple", "3")])._repr_html_()
+    '<table><caption>Fruit</caption><tr><th>name</th><th>n</th></tr><tr><td>apple</td><td>3</td></tr></table>'
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    before: str = ""
+    after: str = ""
+
+    def __rich__(self) -> Any:
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(title=Text(self.title))
+        for name in self.columns:  # long names are folded, never cut off
+            table.add_column(Text(name), overflow="fold")
+        for row in self.rows:  # names may look like markup
+            table.add_row(*map(Text, row))
+        return Group(*(Text(t) if isinstance(t, str) else t for t in self._around(table)))
+
+    def _around(self, table: Any) -> list[Any]:
+        return [part for part in (self.before, table, self.after) if part]
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
+        rows = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in self.rows]
+        body = "".join(f"<tr>{row}</tr>" for row in (head, *rows))
+        table = f"<table><caption>{escape(self.title)}</caption>{body}</table>"
+        before, after = (f"<p>{escape(t)}</p>" if t else "" for t in (self.before, self.after))
+        return f"{before}{table}{after}"
+
+
+class Printed:
+    """Shows itself as the table that `_table` makes."""
+
+    _width: ClassVar[int] = 100
+
+    def _table(self) -> TextTable:
+        raise NotImplementedError
+
+    def __rich__(self) -> Any:
+        return self._table().__rich__()
+
+    def _repr_html_(self) -> str:
+        return self._table()._repr_html_()
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        stream = StringIO()
+        Console(file=stream, width=self._width, color_system=None).print(self)
+        return stream.getvalue()
