@@ -28,9 +28,14 @@ from unbag.evaluation.confusion import (
     estimate_errors,
     no_interval,
 )
-from unbag.evaluation.curves import SCORE_METRICS, Gradient
+from unbag.evaluation.curves import (
+    Gradient,
+    positives_above,
+    positives_inside,
+    score_metric,
+    score_metrics,
+)
 from unbag.evaluation.estimate import Estimate
-from unbag.evaluation.evaluate import score_metric
 from unbag.evaluation.intervals import ResidualMoments
 from unbag.evaluation.positives import Positives, ScoreTable, fit_positives
 from unbag.evaluation.residual_moments import binary_moments, score_moments
@@ -81,15 +86,10 @@ def estimates(world: World, table: ScoreTable, kurtosis: float | None) -> dict[s
     errors = estimate_errors(table, noise_kurtosis=kurtosis)
     positives, reason = fit_positives(table), no_interval(errors).get("true_positives", "")
     found = decision_intervals(errors) | _risks(table, positives, errors.noise_kurtosis)
-    gradients = {name: f(positives) for name, f in SCORE_METRICS.items()}
-    for name, gradient in (gradients | _points(world, positives)).items():
-        found[name] = score_metric(
-            gradient,
-            positives,
-            noise_kurtosis=errors.noise_kurtosis,
-            highest=np.inf if name == "log_loss" else 1.0,
-            reason=reason if name == "average_precision" else "",
-        )
+    options = {"noise_kurtosis": errors.noise_kurtosis}
+    found |= score_metrics(positives, reason=reason, **options)
+    for name, gradient in _points(world, positives).items():
+        found[name] = score_metric(gradient, positives, **options)
     return found | {"calibration_error": calibration_error(positives, n_bins=N_BINS)}
 
 
@@ -110,16 +110,11 @@ def _risks(table: ScoreTable, positives: Positives, kurtosis: float) -> dict[str
 
 def _points(world: World, positives: Positives) -> dict[str, Gradient]:
     """One point of the ROC and one of the calibration curve."""
-    table, prior = positives.table, positives.prior
-    above = (table.scores > ROC_CUT).astype(float)
-    rate = positives.masses @ above / prior
-    inside = np.isin(table.scores, world.scores[_middle(world)]).astype(float)
-    share = max(table.average(inside), 1e-12)
-    chance = positives.masses @ inside / share
-    return {
-        "roc_point": Gradient(rate, (above - rate) / prior, 0 * above),
-        "calibration_point": Gradient(chance, inside / share, -chance * inside / share),
-    }
+    found = {"roc_point": positives_above(positives, ROC_CUT)}
+    inside = np.isin(positives.table.scores, world.scores[_middle(world)]).astype(float)
+    return found | (
+        {"calibration_point": positives_inside(positives, inside)} if inside.any() else {}
+    )
 
 
 def draw_of(law: Law) -> Callable[[np.random.Generator], tuple[dict[str, Estimate], Truths]]:

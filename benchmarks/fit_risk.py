@@ -23,7 +23,16 @@ OUTPUT = Path(__file__).parent / "results" / "coverage" / "fit_risk.md"
 CELLS = [("outside", 60, 10, 50), ("outside", 24, 10, 50), ("ring", 60, 10, 50)]
 CELLS += [("product", 20, 50, 30), ("product", 40, 20, 30), ("product", 100, 10, 30)]
 COLUMNS = [
-    *("law", "bags", "bag size", "epochs", "refit", "measured on", "stated error %", "true error %"),
+    *(
+        "law",
+        "bags",
+        "bag size",
+        "epochs",
+        "refit",
+        "measured on",
+        "stated error %",
+        "true error %",
+    ),
     *("covered %", "stated too high %", "stated too low %", "time"),
 ]
 FITS = {"yes": {}, "no": {"refit": False}, "nothing held out": {"validation_share": 0}}

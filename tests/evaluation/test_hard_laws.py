@@ -15,8 +15,7 @@ from unbag.evaluation.confusion import (
     estimate_errors,
     no_interval,
 )
-from unbag.evaluation.curves import SCORE_METRICS
-from unbag.evaluation.evaluate import score_metric
+from unbag.evaluation.curves import SCORE_METRICS, score_metric
 from unbag.evaluation.intervals import ResidualMoments
 from unbag.evaluation.positives import fit_positives
 from unbag.evaluation.risk import risk_from_residuals

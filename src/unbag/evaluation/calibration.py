@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from unbag.evaluation.curves import Gradient, positives_above, positives_inside, score_metric
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.positives import Positives
-from unbag.evaluation.spread import (
-    mass_covariance,
-    paired_factor,
-    spread_of,
-    studentised_interval,
-    variance_error,
-)
+from unbag.evaluation.spread import mass_covariance, paired_factor, variance_error
 
 __all__ = ["Curve", "calibration_curve", "calibration_error", "roc_curve", "score_bins"]
 
@@ -54,46 +50,21 @@ def score_bins(positives: Positives, n_bins: int) -> Array:
     return np.unique(bins, return_inverse=True)[1].reshape(-1)
 
 
-def _interval(
-    positives: Positives,
-    value: float,
-    gradient: Array,
-    share_gradient: Array,
-    confidence: float,
-    noise_kurtosis: float,
-) -> tuple[float, float]:
-    spread = spread_of(positives, gradient, share_gradient, noise_kurtosis=noise_kurtosis)
-    return studentised_interval(value, spread, confidence=confidence)
-
-
-def roc_curve(
-    positives: Positives,
-    *,
-    confidence: float = 0.95,
-    noise_kurtosis: float = 0.0,
-    n_points: int = 41,
-) -> Curve:
+def roc_curve(positives: Positives, *, n_points: int = 41, **options: Any) -> Curve:
     """True positive rate against false positive rate; the interval is of the true positive rate.
+
+    Options are those of `score_metric`.
 
     Notes
     -----
     The points need not rise: they are consistent, and not made to look like a curve.
     """
-    table, prior = positives.table, positives.prior
+    table = positives.table
     cuts = _thresholds(table.scores, table.shares, n_points)
-    points = np.zeros((len(cuts), 4))
-    for row, cut in enumerate(cuts):
-        above = (table.scores > cut).astype(float)
-        rate = positives.masses @ above / prior
-        other = (table.shares - positives.masses) @ above / (1 - prior)
-        gradient = (above - rate) / prior
-        ends = (rate, rate)
-        if 0 < above.sum() < len(above):
-            zeros = np.zeros_like(above)
-            ends = _interval(positives, rate, gradient, zeros, confidence, noise_kurtosis)
-        points[row] = other, rate, *ends
-    x, y, low, high = points.T
-    return Curve(x, y, low, high, cuts)
+    negatives = table.shares - positives.masses
+    x = [negatives @ (table.scores > cut) / (1 - positives.prior) for cut in cuts]
+    points = [positives_above(positives, cut) for cut in cuts]
+    return _curve(x, points, cuts, positives, **options)
 
 
 def _thresholds(scores: Array, shares: Array, n_points: int) -> Array:
@@ -102,27 +73,28 @@ def _thresholds(scores: Array, shares: Array, n_points: int) -> Array:
     return np.concatenate([[np.nextafter(scores[0], -1)], np.unique(cuts)])[::-1]
 
 
-def calibration_curve(
+def calibration_curve(positives: Positives, *, n_bins: int = 10, **options: Any) -> Curve:
+    """Share of positives against mean score, in bins of about equally many instances.
+
+    Options are those of `score_metric`.
+    """
+    table, bins = positives.table, score_bins(positives, n_bins)
+    members = [(bins == number).astype(float) for number in range(bins.max() + 1)]
+    x = [table.average(m * table.scores) / table.average(m) for m in members]
+    points = [positives_inside(positives, m) for m in members]
+    return _curve(x, points, [table.scores[m > 0].min() for m in members], positives, **options)
+
+
+def _curve(
+    x: Sequence[float],
+    points: Sequence[Gradient],
+    threshold: ArrayLike,
     positives: Positives,
-    *,
-    confidence: float = 0.95,
-    noise_kurtosis: float = 0.0,
-    n_bins: int = 10,
+    **options: Any,
 ) -> Curve:
-    """Share of positives against mean score, in bins of about equally many instances."""
-    table = positives.table
-    bins = score_bins(positives, n_bins)
-    points = np.zeros((bins.max() + 1, 5))
-    for number in range(len(points)):
-        inside = (bins == number).astype(float)
-        share = table.average(inside)
-        rate = positives.masses @ inside / share
-        gradient, by_shares = inside / share, -rate * inside / share
-        ends = _interval(positives, rate, gradient, by_shares, confidence, noise_kurtosis)
-        mean_score = table.average(inside * table.scores) / share
-        points[number] = mean_score, rate, *ends, table.scores[bins == number].min()
-    x, y, low, high, threshold = points.T
-    return Curve(x, y, low, high, threshold)
+    found = [score_metric(point, positives, **options) for point in points]
+    y, low, high = np.array([(e.value, e.low, e.high) for e in found]).T
+    return Curve(np.array(x), y, low, high, np.array(threshold))
 
 
 def calibration_error(

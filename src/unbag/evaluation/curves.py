@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.positives import Positives
+from unbag.evaluation.spread import mass_covariance, spread_of, studentised_interval
 
-__all__ = ["SCORE_METRICS", "Gradient", "auc", "average_precision", "log_loss"]
+__all__ = [
+    "SCORE_METRICS",
+    "Gradient",
+    "auc",
+    "average_precision",
+    "log_loss",
+    "positives_above",
+    "positives_inside",
+    "score_metric",
+    "score_metrics",
+]
 
 Array = NDArray[Any]
 
@@ -80,6 +93,20 @@ def average_precision(positives: Positives) -> Gradient:
     return Gradient(float(value), by_positives, by_shares, second)
 
 
+def positives_above(positives: Positives, cut: float) -> Gradient:
+    """Share of the positives that score above a cut: a point of the ROC curve."""
+    above = (positives.table.scores > cut).astype(float)
+    rate = positives.masses @ above / positives.prior
+    return Gradient(float(rate), (above - rate) / positives.prior, 0 * above)
+
+
+def positives_inside(positives: Positives, inside: Array) -> Gradient:
+    """Share of positives among the instances at some scores: a point of the calibration curve."""
+    share = positives.table.average(inside)
+    rate = positives.masses @ inside / share
+    return Gradient(float(rate), inside / share, -rate * inside / share)
+
+
 def _squared_error(positives: Positives, chosen: Array) -> float:
     """Sum over scores of Cov(mass there, mass from there up), per share from there up."""
     table = positives.table
@@ -93,3 +120,39 @@ SCORE_METRICS: dict[str, Callable[[Positives], Gradient]] = {
     "auc": auc,
     "average_precision": average_precision,
 }
+
+
+def score_metric(
+    found: Gradient,
+    positives: Positives,
+    *,
+    confidence: float = 0.95,
+    noise_kurtosis: float = 0.0,
+    highest: float = 1.0,
+    reason: str = "",
+) -> Estimate:
+    """Give a metric of scores its interval, unless there is a reason not to."""
+    gradients = found.by_positives, found.by_shares
+    spread = spread_of(positives, *gradients, noise_kurtosis=noise_kurtosis)
+    if found.second is not None:
+        direction = mass_covariance(positives, *gradients)
+        spread = replace(spread, curvature=found.second(direction) / spread.deviation**3)
+    ends = studentised_interval(found.value, spread, confidence=confidence)
+    return Estimate(
+        found.value,
+        *((np.nan, np.nan) if reason else ends),
+        spread.deviation,
+        highest=highest,
+        n_bags=positives.table.n_bags,
+        confidence=confidence,
+        reason=reason,
+    )
+
+
+def score_metrics(positives: Positives, *, reason: str = "", **options: Any) -> dict[str, Estimate]:
+    """All metrics of scores; a reason against intervals of the positives is one against AP's."""
+    ranges = {"log_loss": {"highest": np.inf}, "average_precision": {"reason": reason}}
+    return {
+        name: score_metric(metric(positives), positives, **ranges.get(name, {}), **options)
+        for name, metric in SCORE_METRICS.items()
+    }

@@ -23,19 +23,18 @@ from unbag.evaluation.confusion import (
     estimate_errors,
     no_interval,
 )
-from unbag.evaluation.curves import SCORE_METRICS, Gradient
+from unbag.evaluation.curves import SCORE_METRICS, score_metrics
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.grouping import Grouping, explain_grouping, with_features
 from unbag.evaluation.multiclass import confusion_matrix, multiclass_log_loss
 from unbag.evaluation.natural import evaluate_natural
 from unbag.evaluation.natural_results import NaturalEvaluation
-from unbag.evaluation.positives import Positives, fit_positives, score_table
+from unbag.evaluation.positives import fit_positives, score_table
 from unbag.evaluation.residual_moments import fitted_noise_kurtosis, noise_of
 from unbag.evaluation.results import AmountEvaluation, Evaluation
 from unbag.evaluation.risk import checked_scores, decisions, estimate_risk
-from unbag.evaluation.spread import Spread, mass_covariance, spread_of, studentised_interval
 
-__all__ = ["evaluate", "evaluate_bags", "evaluate_grouped", "score_metric"]
+__all__ = ["evaluate", "evaluate_bags", "evaluate_grouped"]
 
 Array = NDArray[Any]
 
@@ -285,67 +284,23 @@ def _one_output(
     found = decision_intervals(errors, confidence=settings.confidence)
     cells = np.array([_ends(found.pop(name)) for name in CELLS]).T.reshape(3, 2, 2)
     positives = fit_positives(table)
-    reason = no_interval(errors).get("true_positives", "")
-    for name, gradient_of in SCORE_METRICS.items():
-        found[name] = score_metric(
-            gradient_of(positives),
-            positives,
-            confidence=settings.confidence,
-            noise_kurtosis=settings.fitted_kurtosis,
-            highest=np.inf if name == "log_loss" else 1.0,
-            reason=reason if name == "average_precision" else "",
-        )
+    options = {"confidence": settings.confidence, "noise_kurtosis": settings.fitted_kurtosis}
+    found |= score_metrics(
+        positives, reason=no_interval(errors).get("true_positives", ""), **options
+    )
     found["calibration_error"] = calibration.calibration_error(
         positives, confidence=settings.confidence, n_bins=settings.n_bins
     )
-    return found, cells, *_curves(positives, settings)
+    return (
+        found,
+        cells,
+        calibration.roc_curve(positives, **options),
+        calibration.calibration_curve(positives, n_bins=settings.n_bins, **options),
+    )
 
 
 def _ends(found: Estimate) -> tuple[float, float, float]:
     return found.value, found.low, found.high
-
-
-def _curves(
-    positives: Positives, settings: _Settings
-) -> tuple[calibration.Curve, calibration.Curve]:
-    kurtosis, confidence = settings.fitted_kurtosis, settings.confidence
-    return (
-        calibration.roc_curve(positives, confidence=confidence, noise_kurtosis=kurtosis),
-        calibration.calibration_curve(
-            positives, confidence=confidence, noise_kurtosis=kurtosis, n_bins=settings.n_bins
-        ),
-    )
-
-
-def score_metric(
-    found: Gradient,
-    positives: Positives,
-    *,
-    confidence: float = 0.95,
-    noise_kurtosis: float = 0.0,
-    highest: float = 1.0,
-    reason: str = "",
-) -> Estimate:
-    """Give a metric of scores its interval, unless there is a reason not to."""
-    gradients = found.by_positives, found.by_shares
-    spread = spread_of(positives, *gradients, noise_kurtosis=noise_kurtosis)
-    if found.second is not None:
-        direction = mass_covariance(positives, *gradients)
-        curvature = found.second(direction) / spread.deviation**3
-        spread = Spread(spread.deviation, spread.skewness, spread.freedom, curvature)
-    low, high = studentised_interval(found.value, spread, confidence=confidence)
-    if reason:
-        low = high = np.nan
-    return Estimate(
-        found.value,
-        low,
-        high,
-        spread.deviation,
-        highest=highest,
-        n_bags=positives.table.n_bags,
-        confidence=confidence,
-        reason=reason,
-    )
 
 
 def _merged(

@@ -2,7 +2,8 @@
 
 The paper's theorems hide constants; these do not. One fact carries them: the pairwise debiased
 square loss is a U-statistic whose kernel lies in [0, 2k - 1] and whose variance is of order
-R^2 + R/k, not k R. Those for a class that contains the truth are in :mod:`unbag.planning.realizable`.
+R^2 + R/k, not k R. Those for a class that contains the truth are in
+:mod:`unbag.planning.realizable`.
 """
 
 from __future__ import annotations

@@ -81,7 +81,8 @@ def _range_claim() -> Claim:
     return Claim(
         "EasyLLP's offset loss is at most k in absolute value",
         "Appendix D, proof of Lemma 1",
-        f"k = {size}, p = {prior}: its largest value is {largest:g}; it approaches 2k - 1 as p approaches 0",
+        f"k = {size}, p = {prior}: its largest value is {largest:g}; it approaches 2k - 1 as p "
+        "approaches 0",
         f"{size}",
         largest <= size,
         "Changes the hidden constant only; our certificate uses the exact range.",
