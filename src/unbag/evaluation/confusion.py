@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from unbag.evaluation.confusion_law import (
     Errors,
@@ -195,10 +196,21 @@ def _ends(
     below = DENOMINATORS.get(name, lambda fp, fn, h: 1 + 0 * h)
     ratio = below(*law[0]) / below(*estimate)
     ends = _inverted(metric, value, *law, ratio, confidence=confidence)
+    if name in ("false_positives", "false_negatives"):
+        ends = _poisson_ends(ends, value, errors.sizes.sum(), confidence)
     if len(errors.sizes) < FEW_BAGS:
         parts = gradient_of(metric, floor[:, None])[:, 0] @ errors.parts
         ends = outer_ends(ends, value, parts, confidence=confidence)
     return ends
+
+
+def _poisson_ends(
+    ends: tuple[float, float], value: float, n_instances: float, confidence: float
+) -> tuple[float, float]:
+    """Outer ends of an interval and of that for a number of errors that can be counted (D16)."""
+    count, tail = max(value * n_instances, 0.0), (1 - confidence) / 2
+    low, high = special.gammaincinv([max(count, 1e-9), count + 1], [tail, 1 - tail]) / n_instances
+    return min(ends[0], float(low)), max(ends[1], float(high))
 
 
 def _inverted(

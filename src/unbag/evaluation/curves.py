@@ -151,7 +151,10 @@ def score_metric(
 
 def score_metrics(positives: Positives, *, reason: str = "", **options: Any) -> dict[str, Estimate]:
     """All metrics of scores; a reason against intervals of the positives is one against AP's."""
-    ranges = {"log_loss": {"highest": np.inf}, "average_precision": {"reason": reason}}
+    ranges: dict[str, Any] = {
+        "log_loss": {"highest": np.inf},
+        "average_precision": {"reason": reason},
+    }
     return {
         name: score_metric(metric(positives), positives, **ranges.get(name, {}), **options)
         for name, metric in SCORE_METRICS.items()

@@ -284,7 +284,10 @@ def _one_output(
     found = decision_intervals(errors, confidence=settings.confidence)
     cells = np.array([_ends(found.pop(name)) for name in CELLS]).T.reshape(3, 2, 2)
     positives = fit_positives(table)
-    options = {"confidence": settings.confidence, "noise_kurtosis": settings.fitted_kurtosis}
+    options: dict[str, Any] = {
+        "confidence": settings.confidence,
+        "noise_kurtosis": settings.fitted_kurtosis,
+    }
     found |= score_metrics(
         positives, reason=no_interval(errors).get("true_positives", ""), **options
     )
