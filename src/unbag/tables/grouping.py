@@ -51,7 +51,8 @@ class IdCodes:
             low, codes = self._table
             # Without a sign, an integer below the range is one far above it.
             places = (ids.to_numpy() - low).view(np.uint64)
-            return codes[np.minimum(places, np.uint64(len(codes) - 1))]
+            last = np.uint64(len(codes) - 1)
+            return codes.take(np.minimum(places, last, out=places).view(np.intp), mode="clip")
         found = pc.index_in(ids, value_set=self.ids)
         return pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
 

@@ -28,7 +28,7 @@ LEARNING_RATE = 3e-3
 
 
 class StreamedFit:
-    """Rows in files of whole bags; in memory are three parts, and the held-out bags.
+    """Rows in files of whole bags; in memory are two parts, and the held-out bags.
 
     Parameters
     ----------

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,6 @@ from unbag.frames.chunks import Chunk
 from unbag.randomness import numpy_generator
 from unbag.tables.grouping import grouped
 from unbag.tables.index import BagIndex
-from unbag.tables.prefetch import prefetch_map
 from unbag.tables.scan import BagTable, make_bags_of
 
 __all__ = ["BagParts", "bag_sums", "plan_parts"]
@@ -108,7 +105,7 @@ class BagParts:
         for name, positions in groups.items():
             self._add_group(name, positions, seed)
         self._place_bags()
-        self._memory = threading.local()
+        self._buffer = np.empty((2, 0), dtype=np.float32)
         self._folder = tempfile.TemporaryDirectory(dir=folder, prefix="unbag-")
         try:
             self._write()
@@ -132,49 +129,46 @@ class BagParts:
         self._places = np.empty(self.index.n_bags, dtype=np.int32)
         for positions in self._positions:
             self._places[positions] = np.arange(len(positions))
+        n_rows = [self.index.sizes[positions].sum() for positions in self._positions]
+        self._starts = np.append(0, np.cumsum(n_rows, dtype=np.int64))  # rows, part by part
 
     @property
     def n_parts(self) -> int:
         """Number of parts of all groups."""
         return sum(map(len, self.parts.values()))
 
-    def _paths(self, part: int) -> tuple[Path, Path]:
-        """Files of the features and of the bags of a part's rows."""
-        folder = Path(self._folder.name)
-        return folder / f"{part}.features", folder / f"{part}.bags"
+    def _path(self, name: str) -> Path:
+        return Path(self._folder.name) / name
 
     def _write(self) -> None:
-        """Append the rows of every chunk to the files of their parts."""
-        counts = np.zeros(self.n_parts, dtype=np.int64)
-        chunks = self.table.source.chunks(self.table.columns)
-        for *arrays, ends in prefetch_map(self._by_part, chunks):
-            for part, (start, stop) in enumerate(pairwise(ends)):
-                for path, rows in zip(self._paths(part), arrays, strict=True):
-                    with path.open("ab") as file:
-                        file.write(rows[start:stop].data)
-            counts += np.diff(ends)
-        if any(
-            n != self.index.sizes[p].sum() for n, p in zip(counts, self._positions, strict=True)
-        ):
+        """Write the rows of every chunk where those of their parts go."""
+        places = self._starts[:-1].copy()
+        with self._path("features").open("wb") as features, self._path("bags").open("wb") as bags:
+            for chunk in self.table.source.chunks(self.table.columns):
+                X, codes, ends = self._by_part(chunk)
+                for part in np.flatnonzero(np.diff(ends)):
+                    here = slice(ends[part], ends[part + 1])
+                    for file, rows in ((features, X[here]), (bags, codes[here])):
+                        file.seek(int(places[part]) * rows[:1].nbytes)
+                        file.write(rows.data)
+                places += np.diff(ends)
+        if (places != self._starts[1:]).any():
             raise TableError("The table changed while it was read: a bag has another size.")
 
     def _by_part(self, chunk: Chunk) -> tuple[Array, Array, Array]:
         """Features and bags of a chunk in the order of parts, and where those of each part end."""
-        columns, features = self._buffers(chunk.batch.num_rows)
-        self.table.encoder.encode_into(columns, chunk)
-        np.copyto(features, columns)
+        shape = chunk.batch.num_rows, self.n_features
+        size = shape[0] * shape[1]
+        if size > self._buffer.shape[1]:  # reused: fresh memory costs as much as the copies
+            self._buffer = np.empty((2, size), dtype=np.float32)
+        columns, rows = self._buffer[:, :size]
+        self.table.encoder.encode_into(columns.reshape(shape, order="F"), chunk)
+        np.copyto(rows.reshape(shape), columns.reshape(shape, order="F"))
         codes = self.index.codes(chunk, self.table.roles.bag)
         order, ends = grouped(self.part_of[codes] + 1, self.n_parts + 1)
-        return features.take(order, axis=0), codes.take(order), ends[1:]  # before: of no part
-
-    def _buffers(self, n_rows: int) -> tuple[Array, Array]:
-        """Reused memory for a chunk, column by column and row by row: fresh pages cost a third."""
-        size = n_rows * self.n_features
-        if getattr(self._memory, "size", -1) < size:
-            self._memory.size, self._memory.arrays = size, np.empty((2, size), dtype=np.float32)
-        columns, rows = self._memory.arrays[:, :size]
-        shape = n_rows, self.n_features
-        return columns.reshape(shape, order="F"), rows.reshape(shape)
+        # Mode "clip" writes into `out` without a copy; before the first end: rows of no part.
+        X = np.take(rows.reshape(shape), order, axis=0, out=columns.reshape(shape), mode="clip")
+        return X, codes.take(order), ends[1:]
 
     def bags(self, part: int) -> Bags:
         """Whole bags of a part, in memory."""
@@ -190,18 +184,13 @@ class BagParts:
         for part in parts:
             yield from self._read(part, n_rows)
 
-    def _n_rows(self, part: int) -> int:
-        return int(self.index.sizes[self._positions[part]].sum())
-
     def _read(self, part: int, n_rows: int | None = None) -> Iterator[tuple[Array, Array]]:
-        size = self._n_rows(part)
-        step = n_rows or size
-        features, bags = self._paths(part)
-        width = self.n_features
-        for first in range(0, size, step):
-            n = min(step, size - first)
-            X = np.fromfile(features, np.float32, n * width, offset=4 * first * width)
-            yield X.reshape(n, width), np.fromfile(bags, np.int32, n, offset=4 * first)
+        first, stop = self._starts[part : part + 2].tolist()
+        width, step = self.n_features, n_rows or stop - first
+        for start in range(first, stop, step):
+            n, offset = min(step, stop - start), 4 * start
+            X = np.fromfile(self._path("features"), np.float32, n * width, offset=offset * width)
+            yield X.reshape(n, width), np.fromfile(self._path("bags"), np.int32, n, offset=offset)
 
     def close(self) -> None:
         """Remove the files."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from unbag.frames.chunks import Chunk
 from unbag.frames.columns import ColumnScan
-from unbag.tables.prefetch import ChunkVisitor, visit
 from unbag.tables.reading import TableFiles, TableSource
 
 __all__ = ["sampled_groups", "scan_columns"]
@@ -18,6 +19,13 @@ __all__ = ["sampled_groups", "scan_columns"]
 SAMPLE_ROWS, SAMPLE_GROUPS = 1 << 20, 10
 FAR = 100  # standard deviations; a column that goes further is scanned in full
 Ends = tuple[float, float]
+
+
+class ChunkVisitor(Protocol):
+    """Something that gathers what it needs from chunks."""
+
+    def add(self, chunk: Chunk) -> None:
+        """Take in a chunk."""
 
 
 def scan_columns(
@@ -57,8 +65,14 @@ def scan_columns(
     columns, visitors = beside
     rest = [scan for scan in scans if scan.name not in known]
     if rest or visitors:
-        visit(source.chunks([*columns, *(scan.name for scan in rest)]), [*visitors, *rest])
+        _visit(source.chunks([*columns, *(scan.name for scan in rest)]), [*visitors, *rest])
     return scans
+
+
+def _visit(chunks: Iterable[Chunk], visitors: Sequence[ChunkVisitor]) -> None:
+    for chunk in chunks:
+        for visitor in visitors:
+            visitor.add(chunk)
 
 
 def _sampled(source: TableSource, names: Sequence[str]) -> dict[str, ColumnScan]:
@@ -74,7 +88,7 @@ def _sampled(source: TableSource, names: Sequence[str]) -> dict[str, ColumnScan]
     scans = [ColumnScan(name) for name in ends]
     for path in files if ends else ():
         here = [places[group][1] for group in groups if places[group][0] == path]
-        visit(source.chunks_of(path, list(ends), here), scans)
+        _visit(source.chunks_of(path, list(ends), here), scans)
     return {scan.name: scan for scan in scans if _is_enough(scan, ends[scan.name])}
 
 

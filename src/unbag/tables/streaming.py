@@ -13,7 +13,7 @@ from unbag.bags import Bags, cut_batches
 from unbag.models import ModelBuilder, Moments, Standardize, get_model, join_moments, moments_of
 from unbag.randomness import derive_seed, numpy_generator
 from unbag.tables.parts import BagParts
-from unbag.tables.prefetch import prefetch_map
+from unbag.tables.prefetch import prefetch
 from unbag.training.adam import StackedAdam
 from unbag.training.batches import Batch
 from unbag.training.learners import Learner, SingleLearner, StackedLearner
@@ -38,7 +38,7 @@ def train_stream(
     monitors: Sequence[Monitor] = (),
     settings: Settings | None = None,
 ) -> list[TrialResult]:
-    """Train trials on bags on disk; three parts are in memory, two of them prefetched.
+    """Train trials on bags on disk; two parts are in memory, one of them read ahead.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class _Stream:
         self.step.loss_sum.zero_()
         self.n_steps = 0
         parts = numpy_generator(self.seed, "parts", epoch).permutation(self.numbers).tolist()
-        for part, bags in zip(parts, prefetch_map(self._read, parts), strict=True):
+        for part, bags in zip(parts, prefetch(map(self._read, parts)), strict=True):
             if bags is None:
                 self._large_step(part)
                 self.n_steps += 1
