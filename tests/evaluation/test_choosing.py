@@ -236,3 +236,34 @@ def test_noisy_bags_are_searched_and_cross_fitted(noisy):
     plain, noise = np.asarray(y), y.noise_variance
     assert risk == cross_fit_risk(BagRidgeClassifier(), X, plain, bags=y.bags, noise_variance=noise)
     assert risk.value < 0.3
+
+
+@pytest.mark.statistical
+def test_cross_fitting_has_the_variance_that_its_interval_allows_for(rng):
+    """Ridge with as many columns as it takes for half of the residuals to come from the fit."""
+    errors, stated = [], []
+    for _ in range(250):
+        n_bags, bag_size, n_columns = 40, 20, 16
+        X = rng.normal(size=(n_bags * bag_size, n_columns))
+        labels = rng.uniform(size=len(X)) < 0.5 + 0.15 * X[:, 0].clip(-3, 3)
+        counts = labels.reshape(n_bags, bag_size).sum(axis=1)
+        bags = Bags.from_arrays(X, offsets=np.arange(n_bags + 1) * bag_size, counts=counts)
+        parts, scores, truth = np.split(np.arange(n_bags), 5), np.empty(len(X)), []
+        for part in parts:
+            model = BagRidgeClassifier(penalties=[1e-3])
+            model.fit_bags(bags.take(np.setdiff1d(np.arange(n_bags), part)))
+            own = np.isin(bags.bag_of_row, part)
+            scores[own] = model.predict_proba(X[own])[:, 1]
+            fresh = rng.normal(size=(4000, n_columns))
+            chances = 0.5 + 0.15 * fresh[:, 0].clip(-3, 3)
+            found = model.predict_proba(fresh)[:, 1]
+            truth.append(((found - chances) ** 2 + chances * (1 - chances)).mean())
+        estimate = estimate_risk(scores, bags, loss="square", parts=parts)
+        errors.append(estimate.value - np.mean(truth))
+        stated.append(estimate.standard_error)
+    # The standard error of a variance from 250 draws is 9 % of it.
+    ratio = np.var(errors) / np.mean(np.square(stated))
+    print("RATIO", ratio)
+    assert ratio < 1 + 4 * 0.09
+    # Without the allowance the stated variance would be too small.
+    assert 1.5 * ratio > 1

@@ -51,7 +51,7 @@ def default_candidates(
     rounds = 2 if quick or natural else 3 if few else 5
     found: list[tuple[str, Any]] = [
         ("prior", BagRidgeClassifier(penalties=[ONLY_PRIOR], standardise=False)),
-        ("ridge", BagRidgeClassifier(standardise=False)),
+        ("ridge", BagRidgeClassifier()),
         ("logistic", BagLogisticClassifier(**common)),
     ]
     starts: tuple[str, ...] = ("ridge", "linear") if few else ("rate", "linear")

@@ -37,6 +37,8 @@ Array = NDArray[Any]
 Loss = Literal["zero_one", "square"]
 # D6. Risks at which the law is worked out: steps of 8 %, between which it is all but linear.
 GRID = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 180)])
+# D28. A cross-fitted estimate has at most this many times the variance of one of a fixed model.
+CROSS_FITTED = 1.5
 
 
 def pairwise_value(residuals: Any, sizes: Any, noise: Any = 0.0) -> float:
@@ -102,7 +104,8 @@ def estimate_risk(
         estimates it from the bags for the interval, and weights the bags as if it were 0.
     parts : sequence of arrays, optional
         If several models made the scores, as in cross-fitting: the positions of the bags that each
-        of them scored, at least two bags a model. The estimate is then of their mean risk.
+        of them scored, at least two bags a model. The estimate is then of their mean risk, and
+        the interval allows for what the bags of one model did to the others.
 
     Notes
     -----
@@ -163,11 +166,13 @@ def risk_from_residuals(
     law = fitted_moments(interval_law or law, fit, residuals, sizes, noise)
     risks = GRID * law.highest
     deviation, skewness = law_of_estimate(law, fit, risks, sizes, noise)
+    inflation = 1.0 if parts is None else np.sqrt(CROSS_FITTED)
+    deviation = inflation * deviation
     tail = (1 - confidence) / 2
     low = invert_law(fit.risk, risks, deviation, skewness, probability=1 - tail)
     high = invert_law(fit.risk, risks, deviation, skewness, probability=tail)
     if len(sizes) < FEW_BAGS or parts is not None:
-        parts_of_bags = _contributions(fit, residuals, sizes, noise)
+        parts_of_bags = inflation * _contributions(fit, residuals, sizes, noise)
         low, high = outer_ends((low, high), fit.risk, parts_of_bags, confidence=confidence)
         if law.n_outputs == law.fourth == 1:
             # D18. A hard residual is -1, 0 or 1, so that R is at least the size of its mean.
