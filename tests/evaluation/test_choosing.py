@@ -263,7 +263,6 @@ def test_cross_fitting_has_the_variance_that_its_interval_allows_for(rng):
         stated.append(estimate.standard_error)
     # The standard error of a variance from 250 draws is 9 % of it.
     ratio = np.var(errors) / np.mean(np.square(stated))
-    print("RATIO", ratio)
     assert ratio < 1 + 4 * 0.09
     # Without the allowance the stated variance would be too small.
-    assert 1.5 * ratio > 1
+    assert 1.5 * ratio > 1 + 2 * 0.09
