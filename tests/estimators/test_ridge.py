@@ -253,3 +253,15 @@ def test_components_need_instances(rng):
     X, _, y, bags = many_features(rng, n_bags=4)
     with pytest.raises(ValueError, match="n_components must be None for partial_fit"):
         BagRidgeClassifier(n_components=2).partial_fit(X, y, bags=bags)
+
+
+def test_chance_does_not_standardise(rng):
+    """Rare categories, boosted by standardising, are left alone where few bags cannot tell."""
+    rare = rng.random((4000, 40)) < 0.02
+    X = np.column_stack([rng.normal(size=(4000, 2)), rare])
+    labels, ids = X[:, 0] > 0, np.repeat(np.arange(20), 200)
+    y = labels.reshape(20, 200).mean(axis=1)[ids]
+    found = BagRidgeClassifier().fit(X, y, bags=ids)
+    np.testing.assert_array_equal(
+        found.coef_, BagRidgeClassifier(standardise=False).fit(X, y, bags=ids).coef_
+    )

@@ -35,14 +35,15 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
 
     with :math:`u` the mean eigenvalue of the bag means' covariance. The error of leaving one bag
     out is exact, :math:`r_i / (1 - h_{ii})`, and costs nothing, so :math:`\lambda` is the best of
-    a fine grid, for features as they are and for standardised ones.
+    a fine grid.
 
     Parameters
     ----------
     penalties : sequence of float, optional
         Values of :math:`\lambda` to choose from; by default 60 from 1e-6 to 1e4.
     standardise : bool, optional
-        Whether the penalty is on weights of standardised features; None tries both.
+        Whether the penalty is on weights of standardised features. None leaves features as they
+        are, unless standardised ones are better by more than a standard error of the error.
     n_components : int or "auto", optional
         Principal components of the instances that weights are fitted to: fewer than there are
         bags, where features are many, as those of a pretrained net are. "auto" takes the best of

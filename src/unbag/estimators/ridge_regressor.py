@@ -29,7 +29,8 @@ class BagRidgeRegressor(BagRegressorBase, RidgeModel):
     penalties : sequence of float, optional
         Values of :math:`\lambda` to choose from; by default 60 from 1e-6 to 1e4.
     standardise : bool, optional
-        Whether the penalty is on weights of standardised features; None tries both.
+        Whether the penalty is on weights of standardised features. None leaves features as they
+        are, unless standardised ones are better by more than a standard error of the error.
 
     Attributes
     ----------
