@@ -8,6 +8,7 @@ from unbag.evaluation.comparison import Comparison, compare_models, compare_scor
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.evaluate import evaluate, evaluate_bags
 from unbag.evaluation.label_flip import FlipCheck, check_flip, repair_flip
+from unbag.evaluation.natural_groups import GroupShares, estimate_groups
 from unbag.evaluation.natural_results import Bounds, NaturalEvaluation
 from unbag.evaluation.privacy import PrivacyNoise, privacy_noise
 from unbag.evaluation.results import AmountEvaluation, Evaluation
@@ -27,6 +28,7 @@ __all__ = [
     "Evaluation",
     "Finding",
     "FlipCheck",
+    "GroupShares",
     "NaturalEvaluation",
     "PrivacyNoise",
     "Search",
@@ -39,6 +41,7 @@ __all__ = [
     "cross_fit_risk",
     "cross_fit_scores",
     "estimate_bag_effects",
+    "estimate_groups",
     "estimate_risk",
     "evaluate",
     "evaluate_bags",

@@ -71,6 +71,7 @@ def evaluate(
     n_bins: int = 10,
     grouping: Grouping = "random",
     blocks: Any = None,
+    smoothness: float | None = None,
     task: Task | None = None,
 ) -> Evaluation | NaturalEvaluation | AmountEvaluation:
     """Evaluate a classifier of single instances from bags, each metric with an interval.
@@ -101,6 +102,10 @@ def evaluate(
     blocks : array of shape (n_instances,) or (n_bags,), or mapping from bag, optional
         For natural groups: what bags have in common, such as a day. Blocks, not bags, are then
         taken for independent.
+    smoothness : float, optional
+        For natural groups: how far chances may depart from scores. Of rows whose scores differ by d
+        the chances of a positive label differ by (1 - smoothness) d to (1 + smoothness) d. Each
+        metric then has an interval besides its bounds.
     task : {"binary", "multiclass", "multilabel", "amount"}, optional
         "amount" if predictions and averages are of real amounts, which is known of regressors.
 
@@ -137,6 +142,7 @@ def evaluate(
         with_features(data, X) if grouping == "auto" else data,
         grouping=grouping,
         blocks=blocks,
+        smoothness=smoothness,
         noise_kurtosis=noise_kurtosis,
         confidence=confidence,
         n_bins=n_bins,
@@ -157,6 +163,7 @@ def evaluate_grouped(
     *,
     grouping: Grouping,
     blocks: Any = None,
+    smoothness: float | None = None,
     noise_kurtosis: float | None = None,
     names: Sequence[str] = (),
     **options: Any,
@@ -166,7 +173,8 @@ def evaluate_grouped(
     if grouping == "auto":
         grouping, sentence = explain_grouping(bags)
     if grouping == "natural":
-        return evaluate_natural(scores, bags, blocks=blocks, grouping=sentence, **options)
+        options |= {"blocks": blocks, "smoothness": smoothness, "grouping": sentence}
+        return evaluate_natural(scores, bags, **options)
     found = evaluate_bags(scores, bags, noise_kurtosis=noise_kurtosis, names=names, **options)
     return replace(found, grouping=sentence)
 

@@ -19,7 +19,9 @@ from unbag.evaluation.calibration import Curve
 from unbag.evaluation.confusion import CELLS, DECISION_METRICS
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.jackknife import jackknife_estimate
+from unbag.evaluation.natural_linear import check_reach
 from unbag.evaluation.natural_results import Bounds, NaturalEvaluation
+from unbag.evaluation.natural_smooth import metric_positions
 from unbag.evaluation.risk import checked_scores
 from unbag.posterior import bag_posterior
 
@@ -42,6 +44,7 @@ def evaluate_natural(
     confidence: float = 0.95,
     n_bins: int = 10,
     blocks: Any = None,
+    smoothness: float | None = None,
     grouping: str = "Bags are said to be natural groups.",
 ) -> NaturalEvaluation:
     """Evaluate probabilities on bags that are not random groups; see `unbag.evaluate`.
@@ -51,17 +54,22 @@ def evaluate_natural(
     duncan1953alternative
     """
     _check(bags)
+    if smoothness is not None:
+        check_reach("smoothness", smoothness)
     check_share("confidence", confidence)
     check_whole("n_bins", n_bins)
     values = checked_scores(scores, bags)[:, 0]
     units = read_blocks(blocks, bags.bag_of_row, bags.ids)
     hard = bool(((values == 0) | (values == 1)).all())
+    posterior = None if hard else bag_posterior(values, bags)
+    options: dict[str, Any] = {"smoothness": smoothness, "units": units, "confidence": confidence}
     return NaturalEvaluation(
-        metric_bounds(values, bags, None if hard else bag_posterior(values, bags)),
+        metric_bounds(values, bags, posterior, **options),
         explained_deviance=explained_deviance(values, bags, units, confidence=confidence),
         effects=None if hard else _effects(values, bags, confidence),
         calibration=_calibration(values, bags, n_bins, confidence),
         grouping=grouping,
+        smoothness=smoothness,
         n_bags=bags.n_bags,
         n_instances=bags.n_instances,
         confidence=confidence,
@@ -106,24 +114,33 @@ def label_metrics(scores: Array, labels: Array) -> dict[str, float]:
 
 
 def _auc(scores: Array, labels: Array) -> float:
-    where = np.unique(scores, return_inverse=True)[1]
-    positives, negatives = np.bincount(where, labels), np.bincount(where, 1 - labels)
-    below = np.cumsum(negatives) - negatives / 2
-    return float(positives @ below / (positives.sum() * negatives.sum()))
+    positives = labels.sum()
+    pairs = stats.rankdata(scores) @ labels - positives * (positives + 1) / 2
+    return float(pairs / (positives * (len(labels) - positives)))
 
 
-def metric_bounds(scores: Array, bags: Bags, posterior: Array | None) -> dict[str, Bounds]:
-    """Of every metric; those of two extreme labelings, since metrics are monotone between (D24)."""
+def metric_bounds(
+    scores: Array,
+    bags: Bags,
+    posterior: Array | None,
+    smoothness: float | None = None,
+    **options: Any,
+) -> dict[str, Bounds]:
+    """Of every metric; those of two extreme labelings, since metrics are linear between (D24)."""
     own = scores[bags.rows]
-    worst, best = (label_metrics(own, labels) for labels in extreme_labels(own, bags))
+    extremes = extreme_labels(own, bags)
     chances = np.full(len(own), np.nan) if posterior is None else posterior[bags.rows]
-    right = label_metrics(own, chances)
-    found = {}
-    for name, value in right.items():
-        low, high = sorted((worst[name], best[name]))
-        # D25. Only AUC, whose pairs within a bag are taken for independent, can need clipping.
-        found[name] = Bounds(low, high, float(np.clip(value, low, high)))
-    return found
+    found = [label_metrics(own, labels) for labels in (*extremes, chances)]
+    places = {"": np.full(3, np.nan)}
+    if smoothness is not None:
+        places = metric_positions(own, bags, extremes, smoothness=smoothness, **options)
+    bounds = {}
+    for name, worst in found[0].items():
+        best, right = (values[name] for values in found[1:])
+        low, high = sorted((worst, best))
+        ends = np.clip(worst + places.get(name, places[""]) * (best - worst), low, high).tolist()
+        bounds[name] = Bounds(low, high, right, ends[0], *sorted(ends[1:]))  # D25
+    return bounds
 
 
 def _effects(scores: Array, bags: Bags, confidence: float) -> BagEffects | None:

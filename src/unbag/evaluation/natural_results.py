@@ -13,6 +13,7 @@ from unbag.evaluation.bag_effects import BagEffects
 from unbag.evaluation.baseline import Baseline
 from unbag.evaluation.calibration import Curve
 from unbag.evaluation.estimate import Estimate
+from unbag.evaluation.natural_smooth import smoothness_in_words
 from unbag.evaluation.printing import Printed, TextTable
 from unbag.extras import import_extra
 
@@ -33,15 +34,28 @@ class Bounds:
     if_right : float
         Its expectation given the counts, if the scores are the probabilities of independent labels,
         up to an effect of each bag on the logits of all its instances. NaN for hard predictions.
+    if_smooth, smooth_low, smooth_high : float
+        Estimate and interval under the stated smoothness, within the bounds; NaN if none is stated.
     """
 
     low: float
     high: float
     if_right: float
+    if_smooth: float = np.nan
+    smooth_low: float = np.nan
+    smooth_high: float = np.nan
+
+    @property
+    def interval(self) -> str:
+        """The interval under the stated smoothness; empty if none is stated."""
+        if np.isnan(self.if_smooth):
+            return ""
+        return f"{_number(self.smooth_low)} to {_number(self.smooth_high)}"
 
     def __str__(self) -> str:
         right = "" if np.isnan(self.if_right) else f"; {_number(self.if_right)} if right"
-        return f"{_number(self.low)} to {_number(self.high)}{right}"
+        smooth = self.interval and f"; {self.interval} if smooth"
+        return f"{_number(self.low)} to {_number(self.high)}{right}{smooth}"
 
 
 @dataclass(frozen=True)
@@ -60,6 +74,8 @@ class NaturalEvaluation(Printed):
         Observed (y) against expected rate (x) of groups of bags.
     grouping : str
         Why the bags are taken for natural groups.
+    smoothness : float, optional
+        What the intervals of the bounds assume; None if there are no intervals.
     n_bags, n_instances : int
     confidence : float
     baseline : Baseline
@@ -71,6 +87,7 @@ class NaturalEvaluation(Printed):
     effects: BagEffects | None
     calibration: Curve
     grouping: str
+    smoothness: float | None
     n_bags: int
     n_instances: int
     confidence: float
@@ -114,12 +131,17 @@ class NaturalEvaluation(Printed):
 
     def _table(self) -> TextTable:
         title = f"From {self.n_bags} natural groups of {self.n_instances} instances, without labels"
+        columns = ["metric", "always between", "if the probabilities are right"]
+        after = f"{self.headline} {self.verdict}"
+        if self.smoothness is not None:
+            columns.append(f"{100 * self.confidence:g} % if smooth")
+            after += f" {smoothness_in_words(self.smoothness)}"
         rows = []
         for name, found in self.bounds.items():
             always = "" if np.isnan(found.low) else f"{_number(found.low)} to {_number(found.high)}"
-            rows.append((name, always or "not defined", _number(found.if_right)))
-        columns = ("metric", "always between", "if the probabilities are right")
-        return TextTable(title, columns, rows, self.grouping, f"{self.headline} {self.verdict}")
+            row = (name, always or "not defined", _number(found.if_right), found.interval)
+            rows.append(row[: len(columns)])
+        return TextTable(title, columns, rows, self.grouping, after)
 
     def to_frame(self) -> Any:
         """All bounds as a pandas DataFrame, one row per metric."""
@@ -132,6 +154,7 @@ class NaturalEvaluation(Printed):
         return {
             "grouping": self.grouping,
             "headline": self.headline,
+            "smoothness": self.smoothness,
             "verdict": self.verdict,
             "bounds": {name: asdict(found) for name, found in self.bounds.items()},
             "explained_deviance": self.explained_deviance.to_dict(),
