@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -81,27 +80,25 @@ def true_calibration_error(world: World, positives: Positives) -> float:
     return float(np.abs(np.bincount(own, world.shares * (world.chances - world.scores))).sum())
 
 
-def estimates(world: World, table: ScoreTable, kurtosis: float | None) -> dict[str, Estimate]:
+def estimates(world: World, table: ScoreTable) -> dict[str, Estimate]:
     """Every metric from one data set."""
-    errors = estimate_errors(table, noise_kurtosis=kurtosis)
+    errors = estimate_errors(table)
     positives, reason = fit_positives(table), no_interval(errors).get("true_positives", "")
-    found = decision_intervals(errors) | _risks(table, positives, errors.noise_kurtosis)
-    options = {"noise_kurtosis": errors.noise_kurtosis}
-    found |= score_metrics(positives, reason=reason, **options)
+    found = decision_intervals(errors) | _risks(table, positives)
+    found |= score_metrics(positives, reason=reason)
     for name, gradient in _points(world, positives).items():
-        found[name] = score_metric(gradient, positives, **options)
+        found[name] = score_metric(gradient, positives)
     return found | {"calibration_error": calibration_error(positives, n_bins=N_BINS)}
 
 
-def _risks(table: ScoreTable, positives: Positives, kurtosis: float) -> dict[str, Estimate]:
+def _risks(table: ScoreTable, positives: Positives) -> dict[str, Estimate]:
     found = {}
     score = score_moments(table.scores[:, None], "binary", shares=table.shares)
-    for name, values, *laws in [
+    for name, values, law, interval_law in [
         ("error", table.hard, ResidualMoments(), ResidualMoments()),
         ("brier", table.scores, score, binary_moments(positives)),
     ]:
         residuals = (table.bag_mean(values) - table.proportions)[:, None]
-        law, interval_law = (replace(law, noise_kurtosis=kurtosis) for law in laws)
         found[name] = risk_from_residuals(
             residuals, table.sizes, table.noise, law=law, interval_law=interval_law
         )
@@ -126,7 +123,7 @@ def draw_of(law: Law) -> Callable[[np.random.Generator], tuple[dict[str, Estimat
     def draw(rng: np.random.Generator) -> tuple[dict[str, Estimate], Truths]:
         table = law.world.draw(rng, law.sizes, noise=law.noise)
         own = {"calibration_error": true_calibration_error(law.world, fit_positives(table))}
-        return estimates(law.world, table, law.kurtosis), truth | own
+        return estimates(law.world, table), truth | own
 
     return draw
 

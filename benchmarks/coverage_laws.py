@@ -16,7 +16,6 @@ from unbag.bags import BagKFold, Bags, BagTarget
 from unbag.evaluation import Estimate, compare_scores, cross_fit_risk, evaluate_bags
 
 Truths = dict[str, float]
-LAPLACE_KURTOSIS = 3.0
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,6 @@ class Law:
     world: World | None = None
     sizes: Any = None
     noise: float = 0.0  # variance of Laplace noise in each count
-    kurtosis: float | None = LAPLACE_KURTOSIS  # None: not told to the intervals
     draw: Callable[[np.random.Generator], tuple[dict[str, Estimate], Truths]] | None = None
 
 
@@ -154,9 +152,7 @@ LAWS = {
     },
     **{f"{n} bags of 50, one-sided": Law(ONE_SIDED, np.full(n, 50)) for n in (4, 6, 8, 12)},
     **{
-        f"{n} bags of 5, kurtosis unknown, noise {noise}": Law(
-            make_world(0.1), np.full(n, 5), noise, None
-        )
+        f"{n} bags of 5, noise {noise}": Law(make_world(0.1), np.full(n, 5), noise)
         for n, noise in ((50, 2.0), (50, 8.0), (200, 8.0))
     },
     "five classes, one of 0.5 %": Law(draw=five_classes),

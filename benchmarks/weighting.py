@@ -19,7 +19,6 @@ from unbag.evaluation.weighting import fit_variance
 from unbag.randomness import numpy_generator
 
 PAGE = Path(__file__).parent / "results" / "coverage" / "weighting.md"
-LAPLACE_KURTOSIS = 3.0
 
 
 def weighting_table(*, datasets: int, seed: int) -> str:
@@ -41,7 +40,7 @@ def _gain(
     rng = numpy_generator("weighting", seed, bag_size, noise, error)
     sizes = unequal_sizes(bag_size, n_bags)
     variance = noise / sizes.astype(float) ** 2
-    law = ResidualMoments(noise_kurtosis=LAPLACE_KURTOSIS)
+    law = ResidualMoments()
     values = np.empty((datasets, 2))
     for number in range(datasets):
         counts = rng.multinomial(sizes, [0.55 * error, 0.45 * error, 1 - error])

@@ -30,8 +30,6 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-# Noise of unknown shape is taken for Laplace noise, which has the heavier tails.
-LAPLACE_KURTOSIS = 3.0
 MOST_NUMBERS_DRAWN = 10_000_000
 MOST_INSTANCES = 10**9 - 1  # that numpy draws from without replacement
 
@@ -113,7 +111,7 @@ def _squares(
     # A centred label: its risk is its variance, its fourth and sixth moments follow.
     fourth = 1 - 3 * variance
     sixth = 1 - 5 * variance + 5 * variance**2
-    law = ResidualMoments(fourth=fourth, sixth=sixth, noise_kurtosis=LAPLACE_KURTOSIS)
+    law = ResidualMoments(fourth=fourth, sixth=sixth)
     spread, third = square_cumulants(law, np.array(variance), sizes, noise)
     n_bags = len(sizes)
     total = float((sizes * (a - prior) ** 2 - sizes * noise * (1 - sizes / sizes.sum())).sum())

@@ -22,9 +22,8 @@ from unbag.evaluation.confusion_law import (
     law_of_metric,
 )
 from unbag.evaluation.estimate import Estimate
-from unbag.evaluation.intervals import ResidualMoments, invert_law
+from unbag.evaluation.intervals import LAPLACE_KURTOSIS, ResidualMoments, invert_law
 from unbag.evaluation.positives import ScoreTable
-from unbag.evaluation.residual_moments import fitted_moments
 from unbag.evaluation.spread import FEW_BAGS, outer_ends
 from unbag.evaluation.weighting import Fit, fit_variance
 
@@ -71,16 +70,12 @@ MIN_BAGS = 8  # D19
 RARE, MIN_INSTANCES, MIN_ERRORS = 0.05, 200, 6
 
 
-def estimate_errors(table: ScoreTable, *, noise_kurtosis: float | None = None) -> Errors:
-    """Split the error of hard predictions into false positives and false negatives.
-
-    A kurtosis of None is estimated for the intervals; weights do not look at the residuals.
-    """
+def estimate_errors(table: ScoreTable, *, noise_kurtosis: float = LAPLACE_KURTOSIS) -> Errors:
+    """Split the error of hard predictions into false positives and false negatives."""
     chosen = float(table.average(table.hard))
     residuals = table.bag_mean(table.hard) - table.proportions
-    data = residuals[:, None], table.sizes, table.noise
-    law = ResidualMoments(noise_kurtosis=np.nan if noise_kurtosis is None else noise_kurtosis)
-    fit = fit_variance(*data, law=law)
+    law = ResidualMoments(noise_kurtosis=noise_kurtosis)
+    fit = fit_variance(residuals[:, None], table.sizes, table.noise, law=law)
     if 0 < chosen < 1 and _one_class(table):
         chosen = fit.mean[0] + table.proportions[0]  # so that the share of that class is its own
     return Errors(
@@ -91,7 +86,7 @@ def estimate_errors(table: ScoreTable, *, noise_kurtosis: float | None = None) -
         sizes=table.sizes,
         noise=table.noise,
         parts=_parts(table, residuals, fit),
-        noise_kurtosis=fitted_moments(law, fit, *data).noise_kurtosis,
+        noise_kurtosis=noise_kurtosis,
     )
 
 

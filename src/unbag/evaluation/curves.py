@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag.evaluation.estimate import Estimate
+from unbag.evaluation.intervals import LAPLACE_KURTOSIS
 from unbag.evaluation.positives import Positives
 from unbag.evaluation.spread import mass_covariance, spread_of, studentised_interval
 
@@ -127,7 +128,7 @@ def score_metric(
     positives: Positives,
     *,
     confidence: float = 0.95,
-    noise_kurtosis: float = 0.0,
+    noise_kurtosis: float = LAPLACE_KURTOSIS,
     highest: float = 1.0,
     reason: str = "",
 ) -> Estimate:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
@@ -26,11 +26,12 @@ from unbag.evaluation.confusion import (
 from unbag.evaluation.curves import SCORE_METRICS, score_metrics
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.grouping import Grouping, explain_grouping, with_features
+from unbag.evaluation.intervals import LAPLACE_KURTOSIS
 from unbag.evaluation.multiclass import confusion_matrix, multiclass_log_loss
 from unbag.evaluation.natural import evaluate_natural
 from unbag.evaluation.natural_results import NaturalEvaluation
 from unbag.evaluation.positives import fit_positives, score_table
-from unbag.evaluation.residual_moments import fitted_noise_kurtosis, noise_of
+from unbag.evaluation.residual_moments import noise_of
 from unbag.evaluation.results import AmountEvaluation, Evaluation
 from unbag.evaluation.risk import checked_scores, decisions, estimate_risk
 
@@ -50,15 +51,6 @@ METRICS = (
 MACRO = ("auc", "precision", "recall", "f1")
 
 
-@dataclass(frozen=True)
-class _Settings:
-    confidence: float
-    # None if the user does not know it: only intervals may use what the bags say of it instead.
-    noise_kurtosis: float | None
-    fitted_kurtosis: float
-    n_bins: int
-
-
 def evaluate(
     model_or_scores: Any,
     X: Any,
@@ -66,7 +58,7 @@ def evaluate(
     *,
     bags: Any = None,
     noise_variance: Any = None,
-    noise_kurtosis: float | None = None,
+    noise_kurtosis: float = LAPLACE_KURTOSIS,
     confidence: float = 0.95,
     n_bins: int = 10,
     grouping: Grouping = "random",
@@ -91,8 +83,8 @@ def evaluate(
         labels of single instances.
     noise_variance : float, mapping from bag, or array of shape (n_instances,), optional
         Known variance of the noise in the proportions; `unbag.privacy_noise` gives it.
-    noise_kurtosis : float, optional
-        Its excess kurtosis, 0 if normal, 3 if Laplace. None estimates it for the intervals.
+    noise_kurtosis : float
+        Its excess kurtosis: 0 if normal, 3 if Laplace.
     confidence : float
     n_bins : int
         Bins of the calibration curve.
@@ -164,7 +156,7 @@ def evaluate_grouped(
     grouping: Grouping,
     blocks: Any = None,
     smoothness: float | None = None,
-    noise_kurtosis: float | None = None,
+    noise_kurtosis: float = LAPLACE_KURTOSIS,
     names: Sequence[str] = (),
     **options: Any,
 ) -> Evaluation | NaturalEvaluation:
@@ -223,7 +215,7 @@ def evaluate_bags(
     scores: Any,
     bags: Bags,
     *,
-    noise_kurtosis: float | None = None,
+    noise_kurtosis: float = LAPLACE_KURTOSIS,
     confidence: float = 0.95,
     n_bins: int = 10,
     names: Sequence[Any] = (),
@@ -233,12 +225,11 @@ def evaluate_bags(
     Metrics of single classes and labels are called by their `names`, or numbers if there are none.
     """
     values = checked_scores(scores, bags)
-    fitted = fitted_noise_kurtosis(values, bags) if noise_kurtosis is None else noise_kurtosis
-    settings = _Settings(confidence, noise_kurtosis, fitted, n_bins)
-    shared = _risks(values, bags, settings)
+    options = {"confidence": confidence, "noise_kurtosis": noise_kurtosis}
+    shared = _risks(values, bags, options)
     # A metric that is not defined, as AUC without a positive, is NaN and says so in the table.
     with np.errstate(divide="ignore", invalid="ignore"):
-        outputs = [_one_output(values[:, i], bags, i, settings) for i in range(values.shape[1])]
+        outputs = [_one_output(v, bags, i, n_bins, options) for i, v in enumerate(values.T)]
     estimates = _merged(shared, [found for found, *_ in outputs], bags.task, names)
     cells = np.stack([c for _, c, *_ in outputs], axis=1)
     if bags.task == "multiclass":
@@ -264,49 +255,39 @@ def evaluate_bags(
     )
 
 
-def _risks(values: Array, bags: Bags, settings: _Settings) -> dict[str, Estimate]:
+def _risks(values: Array, bags: Bags, options: dict[str, Any]) -> dict[str, Estimate]:
     """Error and Brier score, and the log loss of several classes."""
-    found = {}
-    for name, loss in (("error", "zero_one"), ("brier", "square")):
-        found[name] = estimate_risk(
-            values,
-            bags,
-            loss=loss,  # type: ignore[arg-type]
-            confidence=settings.confidence,
-            noise_kurtosis=settings.noise_kurtosis,
-        )
+    found = {
+        "error": estimate_risk(values, bags, loss="zero_one", **options),
+        "brier": estimate_risk(values, bags, loss="square", **options),
+    }
     if bags.task == "multiclass":
         found["log_loss"] = multiclass_log_loss(
-            values, bags, noise_of(bags), confidence=settings.confidence
+            values, bags, noise_of(bags), confidence=options["confidence"]
         )
     return found
 
 
 def _one_output(
-    scores: Array, bags: Bags, output: int, settings: _Settings
+    scores: Array, bags: Bags, output: int, n_bins: int, options: dict[str, Any]
 ) -> tuple[dict[str, Estimate], Array, calibration.Curve, calibration.Curve]:
     """Everything about one label, or one class against the rest."""
     proportions = bags.proportions.reshape(bags.n_bags, -1)[:, output]
     table = score_table(scores, bags, proportions, noise_of(bags))
-    errors = estimate_errors(table, noise_kurtosis=settings.noise_kurtosis)
-    found = decision_intervals(errors, confidence=settings.confidence)
+    errors = estimate_errors(table, noise_kurtosis=options["noise_kurtosis"])
+    found = decision_intervals(errors, confidence=options["confidence"])
     cells = np.array([_ends(found.pop(name)) for name in CELLS]).T.reshape(3, 2, 2)
     positives = fit_positives(table)
-    options: dict[str, Any] = {
-        "confidence": settings.confidence,
-        "noise_kurtosis": settings.fitted_kurtosis,
-    }
-    found |= score_metrics(
-        positives, reason=no_interval(errors).get("true_positives", ""), **options
-    )
+    reason = no_interval(errors).get("true_positives", "")
+    found |= score_metrics(positives, reason=reason, **options)
     found["calibration_error"] = calibration.calibration_error(
-        positives, confidence=settings.confidence, n_bins=settings.n_bins
+        positives, confidence=options["confidence"], n_bins=n_bins
     )
     return (
         found,
         cells,
         calibration.roc_curve(positives, **options),
-        calibration.calibration_curve(positives, n_bins=settings.n_bins, **options),
+        calibration.calibration_curve(positives, n_bins=n_bins, **options),
     )
 
 

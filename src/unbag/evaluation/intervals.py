@@ -13,9 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-__all__ = ["ResidualMoments", "invert_law", "pearson_quantile", "pearson_tail", "square_cumulants"]
+__all__ = [
+    "LAPLACE_KURTOSIS",
+    "ResidualMoments",
+    "invert_law",
+    "pearson_quantile",
+    "pearson_tail",
+    "square_cumulants",
+]
 
 Array = NDArray[Any]
+# D8. Noise of unknown shape is taken for Laplace noise, which has heavier tails than most.
+LAPLACE_KURTOSIS = 3.0
 
 
 @dataclass(frozen=True)
@@ -46,7 +55,7 @@ class ResidualMoments:
     cube_trace: float = 1.0
     n_outputs: int = 1
     n_labels: int = 1
-    noise_kurtosis: float = 0.0
+    noise_kurtosis: float = LAPLACE_KURTOSIS
 
     @property
     def highest(self) -> float:

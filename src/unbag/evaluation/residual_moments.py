@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from unbag.bags import Bags
 from unbag.evaluation.intervals import ResidualMoments
 from unbag.evaluation.positives import Positives, ScoreTable, fit_positives, score_table
-from unbag.evaluation.weighting import Fit, fit_variance
+from unbag.evaluation.weighting import Fit
 
 __all__ = [
     "binary_moments",
     "fitted_moments",
-    "fitted_noise_kurtosis",
     "hard_moments",
     "noise_of",
     "recalibrated_moments",
@@ -24,7 +23,6 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-LAPLACE_KURTOSIS = 3.0  # D5
 
 
 def noise_of(bags: Bags) -> Array:
@@ -100,8 +98,6 @@ def fitted_moments(
         square = _square_trace(fit, residuals, sizes, noise)
         # D7. tr(M^3) lies between the powers 2 and 1.5 of tr(M^2), for any covariance of trace one.
         law = replace(law, square_trace=square, cube_trace=square**1.75)
-    if np.isnan(law.noise_kurtosis):
-        law = replace(law, noise_kurtosis=_noise_kurtosis(law, fit, residuals, sizes, noise))
     return _joint_moments(law, fit, residuals, sizes, noise) if law.n_labels > 1 else law
 
 
@@ -148,31 +144,3 @@ def _covariance(fit: Fit, residuals: Array, sizes: Array, noise: Array) -> Array
     centred, weights = residuals - fit.mean, fit.weights / fit.weights.sum()
     covariance = (centred * (weights * sizes)[:, None]).T @ centred
     return covariance - np.eye(len(covariance)) * (weights @ (sizes * noise))
-
-
-def _noise_kurtosis(
-    law: ResidualMoments, fit: Fit, residuals: Array, sizes: Array, noise: Array
-) -> float:
-    """Excess kurtosis of the noise, by the fourth moment of the bags that are mostly noise."""
-    if not noise.any():
-        return 0.0
-    variance = max(fit.variance, 0.0) / law.n_outputs / sizes + noise
-    excess = (((residuals - fit.mean) ** 2 / variance[:, None]) ** 2).mean(axis=1) - 3
-    noisiness = (noise / variance) ** 2
-    weights = noisiness / (noisiness @ noisiness)
-    found = weights @ excess
-    error = np.sqrt(weights**2 @ (excess - noisiness * found) ** 2)
-    # D8. A mean of fourth powers is mostly too low: one standard error more, and a prior guess that
-    # the noise is Laplace's, worth a hundred bags, are on the safe side.
-    n_bags, prior_bags = len(sizes), 100
-    found = (n_bags * (found + error) + prior_bags * LAPLACE_KURTOSIS) / (n_bags + prior_bags)
-    return float(np.clip(found, 0, 6))
-
-
-def fitted_noise_kurtosis(scores: Array, bags: Bags) -> float:
-    """Excess kurtosis of the noise in the proportions, estimated from the residuals of scores."""
-    residuals = bags.mean(scores) - bags.proportions.reshape(bags.n_bags, -1)
-    sizes, noise = bags.sizes.astype(float), noise_of(bags)
-    law = ResidualMoments(n_outputs=residuals.shape[1])
-    fit = fit_variance(residuals, sizes, noise, law=law, weights="size")
-    return _noise_kurtosis(law, fit, residuals, sizes, noise)

@@ -14,7 +14,12 @@ from unbag.bags import Bags
 from unbag.bags.tasks import refuse_amounts, risk_scale
 from unbag.errors import BagDataError
 from unbag.evaluation.estimate import Estimate
-from unbag.evaluation.intervals import ResidualMoments, invert_law, square_cumulants
+from unbag.evaluation.intervals import (
+    LAPLACE_KURTOSIS,
+    ResidualMoments,
+    invert_law,
+    square_cumulants,
+)
 from unbag.evaluation.residual_moments import (
     fitted_moments,
     hard_moments,
@@ -81,7 +86,7 @@ def estimate_risk(
     loss: Loss = "zero_one",
     confidence: float = 0.95,
     weights: Literal["optimal", "size"] = "optimal",
-    noise_kurtosis: float | None = None,
+    noise_kurtosis: float = LAPLACE_KURTOSIS,
     parts: Sequence[Array] | None = None,
 ) -> Estimate:
     """Estimate the risk of single instances from bags, with a confidence interval.
@@ -99,9 +104,8 @@ def estimate_risk(
     weights : {"optimal", "size"}
         How bags of different size or noise are weighted: by their information about the risk, or
         all alike, which is the pairwise rule.
-    noise_kurtosis : float, optional
-        Excess kurtosis of the noise in the proportions: 0 if it is normal, 3 if Laplace. None
-        estimates it from the bags for the interval, and weights the bags as if it were 0.
+    noise_kurtosis : float
+        Excess kurtosis of the noise in the proportions: 0 if it is normal, 3 if Laplace.
     parts : sequence of arrays, optional
         If several models made the scores, as in cross-fitting: the positions of the bags that each
         of them scored, at least two bags a model. The estimate is then of their mean risk, and
@@ -127,13 +131,12 @@ def estimate_risk(
     residuals = bags.mean(values) - bags.proportions.reshape(bags.n_bags, -1)
     law = hard_moments(bags) if hard else score_moments(soft[bags.rows], bags.task)
     interval_law = law if hard else recalibrated_moments(soft, bags)
-    kurtosis = np.nan if noise_kurtosis is None else noise_kurtosis
     estimate = risk_from_residuals(
         residuals,
         bags.sizes,
         noise_of(bags),
-        law=replace(law, noise_kurtosis=kurtosis),
-        interval_law=replace(interval_law, noise_kurtosis=kurtosis),
+        law=replace(law, noise_kurtosis=noise_kurtosis),
+        interval_law=replace(interval_law, noise_kurtosis=noise_kurtosis),
         confidence=confidence,
         weights=weights,
         parts=parts,

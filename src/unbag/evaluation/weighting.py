@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -165,12 +165,11 @@ def _fit_half(
     )
     # A pilot of zero would make weights infinite: it stands for less than one error.
     risk = max(pilot.risk, 1 / sizes[other].sum())
-    own_law = replace(law, noise_kurtosis=np.nan_to_num(law.noise_kurtosis))
     return weighted_fit(
         residuals[own],
         sizes[own],
         noise[own],
-        *optimal_weights(risk, sizes[own], noise[own], own_law),
+        *optimal_weights(risk, sizes[own], noise[own], law),
     )
 
 
