@@ -59,7 +59,8 @@ def test_it_learns_amounts_and_tells_r2_without_them(model, rng):
     mse = np.mean((fitted.predict(X) - amounts) ** 2)
     assert found["r2"].value == pytest.approx(true, abs=4 * found["r2"].standard_error)
     assert found["mse"].value == pytest.approx(mse, abs=4 * found["mse"].standard_error)
-    assert "mse" in str(found) and set(found.to_dict()) == {"mse", "r2", "bias"}
+    assert "mse" in str(found) and set(found.to_dict()) == {"mse", "r2", "bias", "slope"}
+    assert found["slope"].value == pytest.approx(1, abs=0.3)
 
 
 @every_regressor

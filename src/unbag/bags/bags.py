@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from unbag.bags import validation
 from unbag.bags.batch import Task
 from unbag.bags.noise import check_noise_shows, read_rounding, warn_of_rounding
-from unbag.bags.reading import check_several, read_ids, read_noise, read_values
+from unbag.bags.reading import check_several, read_ids, read_noise, read_values, read_weights
 from unbag.bags.tasks import find_task
 from unbag.errors import BagDataError
 
@@ -42,6 +42,8 @@ class Bags:
         Known variance of the noise in the proportions.
     task : {"binary", "multiclass", "multilabel", "amount"}
         The kind of label. With "amount" the proportions are averages of real numbers.
+    weights : array of shape (n_instances,), optional
+        For amounts: weight of each row of `X` in the average of its bag, such as its exposure.
     """
 
     X: Any
@@ -51,6 +53,7 @@ class Bags:
     ids: list[Hashable]
     noise_variance: Array | None = None
     task: Task = "binary"
+    weights: Array | None = None
 
     def __repr__(self) -> str:
         noise = "" if self.noise_variance is None else ", noisy"
@@ -70,6 +73,7 @@ class Bags:
         bag_ids: Any = None,
         noise_variance: Any = None,
         task: Task | None = None,
+        weights: Any = None,
     ) -> Bags:
         """Make bags from arrays, with rows in any order.
 
@@ -100,6 +104,10 @@ class Bags:
             None infers it: one column is binary, several columns that sum to one (up to rounding
             and known noise) are multiclass, other columns are multilabel, `sums` are of amounts.
             Values of an "amount" may be any numbers.
+        weights : array of shape (n_instances,), optional
+            For amounts: weight of each instance in the average of its bag. An average is then a
+            weighted mean, and `sums` are divided by the sum of the weights. With exposures as
+            weights and numbers of events as sums, averages are rates.
 
         Raises
         ------
@@ -120,17 +128,19 @@ class Bags:
         rows = np.argsort(codes, kind="stable")
         if sums is not None:
             counts, task = _read_sums(sums, counts, task)
+        weights, totals = read_weights(weights, rows, sizes, task)
         rounded = isinstance(noise_variance, str)
         stated = None if rounded else noise_variance
         variance = read_noise(stated, y is not None, rows, sizes, ids, bag_ids)
         exact, total = variance is None and task != "amount", "counts" if sums is None else "sums"
         given = (y, proportions, counts)
-        values = read_values(*given, rows, sizes, ids, bag_ids, exact=exact, total=total)
+        divisors = sizes if counts is None else totals
+        values = read_values(*given, rows, divisors, ids, bag_ids, exact=exact, total=total)
         if counts is not None and variance is not None:
-            variance = variance / sizes**2
+            variance = variance / totals**2
         if task == "amount":
             values = validation.check_amounts(values, ids, noise_variance=noise_variance)
-            return cls(X, rows, sizes, values, ids, variance, task)
+            return cls(X, rows, sizes, values, ids, variance, task, weights)
         values = validation.check_proportions(values, sizes, ids, noise_variance=variance)
         if rounded:
             variance = read_rounding(noise_variance, values, sizes)
@@ -180,10 +190,22 @@ class Bags:
         """The common bag size, or None if sizes differ."""
         return int(self.sizes[0]) if (self.sizes == self.sizes[0]).all() else None
 
+    @cached_property
+    def totals(self) -> Array:
+        """Sum of the weights of each bag; without any, its size."""
+        return self.sizes if self.weights is None else self._sum(self.weights)
+
+    @property
+    def effective_sizes(self) -> Array:
+        r"""Number of equal weights whose mean varies as much, :math:`(\sum w)^2 / \sum w^2`."""
+        if self.weights is None:
+            return self.sizes.astype(float)
+        return np.asarray(self.totals**2 / self._sum(self.weights**2))
+
     @property
     def prior(self) -> Array:
         """Estimated marginal label proportion: the mean proportion, weighted by bag size."""
-        return np.average(self.proportions, axis=0, weights=self.sizes)
+        return np.average(self.proportions, axis=0, weights=self.totals)
 
     def rows_of(self, positions: Array) -> Array:
         """Row numbers in `X` of the instances of these bags, bag by bag."""
@@ -210,12 +232,19 @@ class Bags:
             [self.ids[i] for i in positions],
             noise,
             self.task,
+            self.weights,
         )
 
     def mean(self, values: Array) -> Array:
-        """Mean over each bag of per-instance values in the order of `X`."""
-        sums = np.add.reduceat(np.asarray(values)[self.rows], self.starts, axis=0)
-        return sums / self.sizes.reshape(-1, *[1] * (sums.ndim - 1))
+        """Mean over each bag of per-instance values in the order of `X`, by their weights."""
+        values = np.asarray(values)
+        extra = [1] * (values.ndim - 1)
+        if self.weights is not None:
+            values = values * self.weights.reshape(-1, *extra)
+        return np.asarray(self._sum(values) / self.totals.reshape(-1, *extra))
+
+    def _sum(self, values: Array) -> Array:
+        return np.add.reduceat(values[self.rows], self.starts, axis=0)
 
 
 def _read_sums(sums: Any, counts: Any, task: Task | None) -> tuple[Any, Task]:

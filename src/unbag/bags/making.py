@@ -77,6 +77,7 @@ def as_bags(
     bags: Any = None,
     noise_variance: Any = None,
     task: Task | None = None,
+    weights: Any = None,
 ) -> Bags:
     """Return `Bags` unchanged, or make them from the arrays that `fit` takes.
 
@@ -93,6 +94,8 @@ def as_bags(
         Known variance of the noise in the proportions.
     task : {"binary", "multiclass", "multilabel", "amount"}, optional
         None reads it off the proportions.
+    weights : array of shape (n_instances,), optional
+        Weight of each instance in the average amount of its bag.
 
     Examples
     --------
@@ -106,7 +109,7 @@ def as_bags(
             "evaluate(scores, bags)."
         )
     if isinstance(X, Bags):
-        if any(given is not None for given in (y, bags, noise_variance)):
+        if any(given is not None for given in (y, bags, noise_variance, weights)):
             raise BagDataError(
                 "X is a Bags, which holds its proportions, ids and noise. Pass no y, bags or "
                 "noise_variance with it."
@@ -121,7 +124,9 @@ def as_bags(
             refuse_without_bags(y, noise_variance=variance)
         ids = np.arange(len(y))
     X = np.zeros(len(y)) if X is None else X
-    return Bags.from_arrays(X, bags=ids, y=np.asarray(y), noise_variance=variance, task=task)
+    return Bags.from_arrays(
+        X, bags=ids, y=np.asarray(y), noise_variance=variance, task=task, weights=weights
+    )
 
 
 def split_bags(bags: Bags, *, share: float, seed: int) -> tuple[Bags, Bags]:

@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from unbag.bags import validation
 from unbag.errors import BagDataError
 
-__all__ = ["check_several", "read_blocks", "read_ids", "read_noise", "read_values"]
+__all__ = [
+    "check_several",
+    "read_blocks",
+    "read_ids",
+    "read_noise",
+    "read_values",
+    "read_weights",
+]
 
 Array = NDArray[Any]
 
@@ -148,6 +155,25 @@ def _check_variance(variance: Array, ids: list[Hashable]) -> Array | None:
             f"{variance[bad[0]]}. Zero means an exact proportion."
         )
     return variance if variance.any() else None
+
+
+def read_weights(weights: Any, rows: Array, sizes: Array, task: Any) -> tuple[Array | None, Array]:
+    """Weight of each instance, and their sum in each bag; without weights, its size."""
+    if weights is None:
+        return None, sizes
+    if task != "amount":
+        raise BagDataError(
+            f"weights go with task='amount', got task={task!r}. A share of labels is an unweighted "
+            "mean; take it for an amount if its instances are weighted."
+        )
+    values = validation.as_values(weights, "weights")
+    good = np.isfinite(values) & (values > 0)
+    if values.shape != (len(rows),) or not good.all():
+        raise BagDataError(
+            f"weights must be {len(rows)} finite numbers above zero, one per instance, got shape "
+            f"{values.shape}, of which {good.sum()} are such. Drop instances of weight zero."
+        )
+    return values, np.add.reduceat(values[rows], np.cumsum(sizes) - sizes)
 
 
 def read_blocks(blocks: Any, bags: Array, ids: list[Hashable]) -> Array | None:

@@ -6,6 +6,7 @@ from unbag.estimators.classifier import BagClassifier
 from unbag.estimators.em import BagEMClassifier
 from unbag.estimators.image import BagImageClassifier
 from unbag.estimators.logistic import BagLogisticClassifier
+from unbag.estimators.poisson_regressor import BagPoissonRegressor
 from unbag.estimators.regressor import BagRegressor
 from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.estimators.ridge_regressor import BagRidgeRegressor
@@ -19,6 +20,7 @@ __all__ = [
     "BagEMClassifier",
     "BagImageClassifier",
     "BagLogisticClassifier",
+    "BagPoissonRegressor",
     "BagRegressor",
     "BagRidgeClassifier",
     "BagRidgeRegressor",

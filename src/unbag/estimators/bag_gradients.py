@@ -12,7 +12,7 @@ from unbag.bags import Bags, Task
 from unbag.estimators.closed_form import amount_variance, residual_weights
 from unbag.evaluation.residual_moments import noise_of
 
-__all__ = ["BagGradients", "initial_scores", "scores_of_raw"]
+__all__ = ["BagGradients", "initial_scores", "scores_of_raw", "shares_of"]
 
 Array = NDArray[Any]
 # LightGBM tells an empty leaf by its curvature, which therefore must not vanish. This is the
@@ -48,32 +48,32 @@ class BagGradients:
 
     def __init__(self, data: Bags) -> None:
         self.task: Task = data.task
-        self.sizes = data.sizes.astype(float)
-        self.starts = data.starts
+        self.sizes, self.starts = data.effective_sizes, data.starts
+        self.repeats, self.shares = data.sizes, shares_of(data)[:, None]
         self.targets = data.proportions.reshape(data.n_bags, -1)
         amounts = data.task == "amount"
         noise = noise_of(data)
         variance = amount_variance(self.targets, self.sizes, noise) if amounts else 0.25
         self.weights = residual_weights(self.sizes, noise, variance)
         self.spread_weight = (1 - 1 / data.n_instances) / (data.n_bags - 1)
-        self.score_curvature = self._score_curvature()
+        self.curvature = self._curvature()
 
     def __call__(self, raw: Array) -> tuple[Array, Array]:
         """Gradient and curvature at raw scores (n_instances, n_outputs), of the same shape."""
         scores = scores_of_raw(raw, self.task)
-        per_bag = len(raw) * self._residual_gradient(scores) / self.sizes[:, None]
-        slopes, squared_slopes = self._through_link(self._spread(per_bag), scores)
-        curvature = self._spread(self.score_curvature)[:, None]
+        outer = self.shares * self._spread(len(raw) * self._residual_gradient(scores))
+        slopes, squared_slopes = self._through_link(outer, scores)
+        curvature = self.shares**2 * self._spread(self.curvature[:, None])
         return slopes, curvature * np.maximum(squared_slopes, SMALLEST)
 
     @property
     def smallest_curvature(self) -> float:
         """No instance's curvature is below this."""
-        return SMALLEST * float(self.score_curvature.min())
+        return SMALLEST * float((self.shares**2 * self._spread(self.curvature[:, None])).min())
 
     def residuals(self, scores: Array) -> Array:
         """Mean score minus proportion, shape (n_bags, n_outputs)."""
-        return np.add.reduceat(scores, self.starts) / self.sizes[:, None] - self.targets
+        return np.add.reduceat(self.shares * scores, self.starts) - self.targets
 
     def _residual_gradient(self, scores: Array) -> Array:
         residuals = self.residuals(scores)
@@ -81,11 +81,11 @@ class BagGradients:
         inner = mean / self.weights.sum() + self.spread_weight * (residuals - mean)
         return 2 * self.weights[:, None] * inner
 
-    def _score_curvature(self) -> Array:
-        """Second derivative of the loss by one score of each bag."""
+    def _curvature(self) -> Array:
+        """Second derivative of the loss by the residual of each bag."""
         share = self.weights / self.weights.sum()
         by_residual = 2 * (share**2 + self.spread_weight * self.weights * (1 - share))
-        return self.sizes.sum() * by_residual / self.sizes**2
+        return len(self.shares) * by_residual
 
     def _through_link(self, outer: Array, scores: Array) -> tuple[Array, Array]:
         """Gradient with respect to raw scores, and the squared norm of the link's derivative."""
@@ -99,7 +99,13 @@ class BagGradients:
         return scores * (outer - inner), scores**2 * norms
 
     def _spread(self, values: Array) -> Array:
-        return np.repeat(values, self.sizes.astype(int), axis=0)
+        return np.repeat(values, self.repeats, axis=0)
+
+
+def shares_of(data: Bags) -> Array:
+    """Share of each instance in the average of its bag, for instances bag by bag."""
+    own = 1.0 if data.weights is None else data.weights[data.rows]
+    return np.asarray(own / np.repeat(data.totals, data.sizes))
 
 
 def scores_of_raw(raw: Array, task: Task) -> Array:

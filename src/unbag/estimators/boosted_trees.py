@@ -13,6 +13,7 @@ from unbag.bags import Bags
 from unbag.errors import BagDataError
 from unbag.estimators.bag_gradients import BagGradients, initial_scores
 from unbag.estimators.count_gradients import CountGradients
+from unbag.estimators.event_gradients import EventGradients
 from unbag.estimators.instances import InstanceEstimator
 from unbag.estimators.saving import read_booster
 from unbag.estimators.tree_stopping import HeldOutTrees, gathered
@@ -20,9 +21,10 @@ from unbag.evaluation.risk import Loss
 from unbag.extras import import_extra
 from unbag.randomness import draw_seed
 
-__all__ = ["BoostedTrees"]
+__all__ = ["BoostedTrees", "Gradients"]
 
 Array = NDArray[Any]
+Gradients = BagGradients | CountGradients | EventGradients
 
 
 class BoostedTrees(InstanceEstimator):
@@ -41,8 +43,11 @@ class BoostedTrees(InstanceEstimator):
     random_state: Any
     initial_score_: Array
 
-    def _gradients(self, data: Bags) -> BagGradients | CountGradients:
+    def _gradients(self, data: Bags) -> Gradients:
         raise NotImplementedError
+
+    def _initial_score(self, data: Bags) -> Array:
+        return initial_scores(data)
 
     def _probabilities(self, raw: Array) -> Array:
         """Predictions by raw scores of all runs."""
@@ -52,7 +57,7 @@ class BoostedTrees(InstanceEstimator):
         check_whole("n_estimators", self.n_estimators)
         check_whole("n_runs", self.n_runs)
         lightgbm = import_extra("lightgbm", extra="gbm", purpose=type(self).__name__)
-        self.initial_score_ = initial_scores(data)
+        self.initial_score_ = self._initial_score(data)
         self._grow(lightgbm, data, aside, draw_seed(self.random_state))
         return self
 
@@ -81,7 +86,7 @@ class BoostedTrees(InstanceEstimator):
         self.n_trees_ = self.booster_.best_iteration if aside else self.booster_.current_iteration()
         self.booster_.free_dataset()
 
-    def _parameters(self, gradients: BagGradients | CountGradients, seed: int) -> dict[str, Any]:
+    def _parameters(self, gradients: Gradients, seed: int) -> dict[str, Any]:
         penalty = gradients.default_penalty if self.reg_lambda is None else self.reg_lambda
         return {
             "learning_rate": self.learning_rate,

@@ -10,7 +10,7 @@ from unbag.arguments import check_choice, check_whole
 from unbag.bags import Bags, split_bags
 from unbag.estimators.bag_gradients import BagGradients, scores_of_raw
 from unbag.estimators.base import BagEstimator
-from unbag.estimators.boosted_trees import BoostedTrees
+from unbag.estimators.boosted_trees import BoostedTrees, Gradients
 from unbag.estimators.count_gradients import CountGradients
 from unbag.evaluation.risk import Loss
 from unbag.randomness import draw_seed
@@ -148,7 +148,7 @@ class BagBoostingClassifier(BagEstimator, BoostedTrees):
             raise ValueError("patience needs held-out bags: set validation_share, such as 0.2.")
         return super()._train(data, aside)
 
-    def _gradients(self, data: Bags) -> BagGradients | CountGradients:
+    def _gradients(self, data: Bags) -> Gradients:
         if self.rule == "debiased_square":
             return BagGradients(data)
         if self.rule == "count_likelihood":

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 from numpy.typing import NDArray
 
+from unbag.arguments import check_choice
 from unbag.bags import Bags
 from unbag.estimators.bag_gradients import BagGradients
-from unbag.estimators.boosted_trees import BoostedTrees
+from unbag.estimators.boosted_trees import BoostedTrees, Gradients
+from unbag.estimators.event_gradients import EventGradients
+from unbag.estimators.poisson_regressor import check_events
 from unbag.estimators.regressor_base import BagRegressorBase
 from unbag.evaluation.risk import Loss
 
@@ -20,11 +24,12 @@ Array = NDArray[Any]
 class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
     """Boosted trees for single amounts, learned from the averages of bags.
 
-    LightGBM grows the trees, see `BagBoostingClassifier`. For bags that are random groups the loss
-    is an unbiased estimate of the squared error of single amounts. Needs ``unbag[gbm]``.
+    LightGBM grows the trees, see `BagBoostingClassifier`. Needs ``unbag[gbm]``.
 
     Parameters
     ----------
+    loss : {"squared_error", "poisson"}
+        See the notes.
     n_estimators : int
         Rounds of one tree.
     n_runs : int
@@ -34,7 +39,7 @@ class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
     num_leaves : int
         Leaves of a tree.
     reg_lambda : float, optional
-        Penalty on the squares of the leaves, in instances. None takes 50.
+        Penalty on the squares of the leaves. None takes 50, or 1 for "poisson".
     n_jobs : int
         Threads; -1 takes as many as there are cores.
     random_state : int, RandomState, Generator or None
@@ -45,7 +50,13 @@ class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
     booster_ : lightgbm.Booster
         Its raw scores lack `initial_score_`.
     initial_score_ : array of shape (1,)
-        The mean amount.
+        The mean amount; its logarithm for "poisson".
+
+    Notes
+    -----
+    For bags that are random groups "squared_error" is an unbiased estimate of the squared error of
+    single amounts. "poisson" is the likelihood of numbers of events, as for `BagPoissonRegressor`:
+    it holds for any grouping in which events are independent given the features.
 
     Examples
     --------
@@ -67,6 +78,7 @@ class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
     def __init__(
         self,
         *,
+        loss: Literal["squared_error", "poisson"] = "squared_error",
         n_estimators: int = 400,
         n_runs: int = 3,
         learning_rate: float = 0.1,
@@ -75,6 +87,7 @@ class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
         n_jobs: int = 1,
         random_state: Any = None,
     ) -> None:
+        self.loss = loss
         self.n_estimators = n_estimators
         self.n_runs = n_runs
         self.learning_rate = learning_rate
@@ -83,15 +96,29 @@ class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.loss == "poisson"
+        return tags
+
     def _fit_amounts(self, data: Bags) -> None:
+        check_choice("loss", self.loss, ("squared_error", "poisson"))
+        if self.loss == "poisson":
+            check_events(data)
         self._train(data, None)
 
-    def _gradients(self, data: Bags) -> BagGradients:
+    def _initial_score(self, data: Bags) -> Array:
+        start = super()._initial_score(data)
+        return np.log(start) if self.loss == "poisson" else start
+
+    def _gradients(self, data: Bags) -> Gradients:
+        if self.loss == "poisson":
+            return EventGradients(data, learning_rate=self.learning_rate)
         return BagGradients(data)
 
     def _probabilities(self, raw: Array) -> Array:
         found: Array = self._by_run(raw).mean(axis=1)[:, 0]
-        return found
+        return np.exp(found) if self.loss == "poisson" else found
 
     def _amounts(self, X: Array) -> Array:
         return self._probabilities(self._raw(X))

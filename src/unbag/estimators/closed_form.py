@@ -37,7 +37,7 @@ class BagStatistics:
     def of(cls, data: Bags) -> BagStatistics:
         """Of all bags."""
         proportions = data.proportions.reshape(data.n_bags, -1)
-        return cls(_bag_means(data), proportions, data.sizes.astype(float), noise_of(data))
+        return cls(_bag_means(data), proportions, data.effective_sizes, noise_of(data))
 
     def check(self) -> None:
         """Refuse features whose squares are beyond double precision."""
@@ -113,8 +113,12 @@ def _bag_means(data: Bags, chunk: int = 2_000_000) -> Array:
         positions = np.arange(start, min(start + step, data.n_bags))
         sizes = data.sizes[positions]
         starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-        instances = np.asarray(data.X[data.rows_of(positions)], dtype=float)
-        means[positions] = np.add.reduceat(instances, starts, axis=0) / sizes[:, None]
+        rows = data.rows_of(positions)
+        instances = np.asarray(data.X[rows], dtype=float)
+        if data.weights is not None:
+            instances = instances * data.weights[rows][:, None]
+        sums = np.add.reduceat(instances, starts, axis=0)
+        means[positions] = sums / data.totals[positions][:, None]
     return means
 
 

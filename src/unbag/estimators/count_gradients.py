@@ -16,7 +16,7 @@ from unbag.posterior import exact_posterior
 from unbag.rules import CountLikelihood
 from unbag.rules.count_likelihood import own_logits
 
-__all__ = ["CountGradients", "expected_labels"]
+__all__ = ["CountGradients", "damping", "expected_labels", "with_common_step"]
 
 Array = NDArray[Any]
 TINY = 1e-300
@@ -59,8 +59,7 @@ class CountGradients:
         self.rule, self.batch = CountLikelihood(), _batch_of(data)
         self.sizes, self.starts = data.sizes, data.starts
         self.noise = (self.batch.bag_sizes.square() * self.batch.noise).numpy()
-        together = 1 + (data.sizes - 1) * largest_correlation(data)
-        self.damping = np.maximum(1, learning_rate * together)[:, None, None]
+        self.damping = damping(data, learning_rate)[:, None, None]
         # Both of two classes tell the same count.
         self.weight = 0.5 if data.task == "multiclass" and data.n_outputs == 2 else 1.0
 
@@ -70,7 +69,7 @@ class CountGradients:
         of_bags = np.add.reduceat(by_scores, self.starts)
         common = (by_scores * self._spread(of_bags * precision)).sum(axis=1)
         curvature = (by_scores**2 * self._spread(self.damping * precision)).sum(axis=1)
-        slopes = _with_common_step(self.gradient(raw), curvature, common)
+        slopes = with_common_step(self.gradient(raw), curvature, common)
         smallest = SMALLEST / self._spread(self.sizes)[:, None]
         return slopes, np.maximum(self.weight * curvature, smallest)
 
@@ -118,7 +117,13 @@ class CountGradients:
         return np.repeat(values, self.sizes, axis=0)
 
 
-def _with_common_step(slopes: Array, curvature: Array, common: Array) -> Array:
+def damping(data: Bags, learning_rate: float) -> Array:
+    """Factor by which the curvature of each bag is enlarged."""
+    together = 1 + (data.sizes - 1) * largest_correlation(data)
+    return np.maximum(1, learning_rate * together)
+
+
+def with_common_step(slopes: Array, curvature: Array, common: Array) -> Array:
     """Divide what a common shift explains by the ratio of its curvature to the diagonal."""
     total = np.maximum(common.sum(axis=0), TINY)
     kept = np.minimum(curvature.sum(axis=0) / total, 1)

@@ -1,4 +1,4 @@
-"""Logistic models by the Gaussian likelihood of bag counts, with an effect of each bag."""
+"""Generalised linear models by the likelihood of bag counts: logistic and Poisson."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy.special import expit, logit, xlogy
 
 from unbag.bags import Bags
 
-__all__ = ["BagCounts", "LogitFit", "fit_logits", "fold_slope", "shift_to_rate"]
+__all__ = ["BagCounts", "EventCounts", "LogitFit", "fit_logits", "fold_slope", "shift_to_rate"]
 
 Array = NDArray[Any]
 # A count is a whole number: no law of it is narrower than rounding.
@@ -19,6 +19,7 @@ ROUNDING = 1 / 12
 # Variances of a bag's effect on the logit that are tried.
 EFFECTS = np.concatenate([[0.0], np.geomspace(1e-4, 4.0, 40)])
 SUREST = 1e-6
+LARGEST_LOG, TINY = 300.0, 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,19 @@ class BagCounts:
         half = 0.5 / self.sizes.sum()
         return float(np.clip(self.counts.sum() / self.sizes.sum(), half, 1 - half))
 
+    @property
+    def start(self) -> float:
+        """Linear predictor that gives everybody the overall rate."""
+        return float(logit(self.rate))
+
+    def scores(self, predictors: Array) -> Array:
+        """Expected count of each instance."""
+        return np.asarray(expit(predictors))
+
+    def slopes(self, scores: Array) -> Array:
+        """Derivatives of the scores by the linear predictors."""
+        return scores * (1 - scores)
+
     def take(self, positions: Array) -> BagCounts:
         """Some of the bags, whose instances follow each other."""
         sizes = self.sizes[positions]
@@ -62,7 +76,7 @@ class BagCounts:
 
     def variance(self, scores: Array, effect: float) -> Array:
         """Variance of each count, with that of an effect of the bag on its logits."""
-        own = self.sum(scores * (1 - scores))
+        own = self.sum(self.slopes(scores))
         return np.maximum(own + effect * own**2 + self.noise, ROUNDING)
 
     def minus_log(self, scores: Array, effect: float = 0.0) -> Array:
@@ -77,6 +91,53 @@ class BagCounts:
         square = (self.counts - self.sum(scores)) ** 2
         variances = np.maximum(own + EFFECTS[:, None] * own**2 + self.noise, ROUNDING)
         return float(EFFECTS[(square / variances + np.log(variances)).sum(axis=1).argmin()])
+
+
+@dataclass(frozen=True, eq=False)
+class EventCounts(BagCounts):
+    r"""Numbers of events of bags, Poisson with the sum of rates :math:`e_j \exp(x_j^\top w)`.
+
+    Attributes
+    ----------
+    exposure : array of shape (n_instances,)
+        Exposures :math:`e_j`, bag by bag.
+    """
+
+    exposure: Array
+
+    @classmethod
+    def events(cls, bags: Bags) -> EventCounts:
+        """Events of bags of rates, whose weights are exposures."""
+        weights = np.ones(len(bags.X)) if bags.weights is None else bags.weights
+        counts = np.asarray(bags.totals * bags.proportions)
+        return cls(counts, bags.sizes, bags.starts, np.zeros(len(counts)), weights[bags.rows])
+
+    @property
+    def start(self) -> float:
+        """Linear predictor that gives everybody the overall rate."""
+        return float(np.log(max(self.counts.sum(), 0.5) / self.exposure.sum()))
+
+    def take(self, positions: Array) -> EventCounts:
+        """Some of the bags, by increasing position."""
+        some, chosen = super().take(positions), np.isin(np.arange(len(self.sizes)), positions)
+        return EventCounts(**vars(some), exposure=self.exposure[np.repeat(chosen, self.sizes)])
+
+    def scores(self, predictors: Array) -> Array:
+        """Expected number of events of each instance."""
+        return self.exposure * np.exp(np.minimum(predictors, LARGEST_LOG))
+
+    def slopes(self, scores: Array) -> Array:
+        """Derivatives of the scores by the linear predictors: the scores."""
+        return scores
+
+    def variance(self, scores: Array, effect: float) -> Array:
+        """Variance of each count, its mean."""
+        return np.maximum(self.sum(scores), TINY)
+
+    def minus_log(self, scores: Array, effect: float = 0.0) -> Array:
+        """Minus the log likelihood of each bag's count, up to a constant."""
+        means = self.variance(scores, effect)
+        return np.asarray(means - xlogy(self.counts, means))
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +158,7 @@ def fit_logits(
     effects: bool = False,
     n_steps: int = 25,
 ) -> LogitFit:
-    r"""Maximise the penalised Gaussian likelihood of counts by Fisher scoring.
+    r"""Maximise the penalised likelihood of counts by Fisher scoring.
 
     With :math:`m_i` the sum of a bag's scores, :math:`D_i` its derivative by the weights and
     :math:`V_i` the variance of the count, a step solves
@@ -119,7 +180,7 @@ def fit_logits(
     weights, effect = start, 0.0
     value = _objective(X, data, weights, effect, penalties, centre)
     for _ in range(n_steps):
-        scores = expit(X @ weights)
+        scores = data.scores(X @ weights)
         if effects:
             effect = data.effect(scores)
             value = _objective(X, data, weights, effect, penalties, centre)
@@ -140,7 +201,7 @@ def fit_logits(
 def _objective(
     X: Array, data: BagCounts, weights: Array, effect: float, penalties: Array, centre: Any
 ) -> float:
-    loss = data.minus_log(expit(X @ weights), effect).sum()
+    loss = data.minus_log(data.scores(X @ weights), effect).sum()
     return float(loss + 0.5 * (penalties * (weights - centre) ** 2).sum())
 
 
@@ -148,7 +209,7 @@ def _scoring_step(
     X: Array, data: BagCounts, scores: Array, effect: float, penalties: Array, pull: Array
 ) -> Array:
     variance = data.variance(scores, effect)
-    slopes = data.sum((scores * (1 - scores))[:, None] * X)
+    slopes = data.sum(data.slopes(scores)[:, None] * X)
     gradient = slopes.T @ ((data.counts - data.sum(scores)) / variance) - pull
     information = (slopes / variance[:, None]).T @ slopes
     information[np.diag_indices_from(information)] += penalties + 1e-9

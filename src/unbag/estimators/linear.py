@@ -1,4 +1,4 @@
-"""What the linear models share: weights, penalties to choose from, and the closed form."""
+"""What the linear models share: weights, penalties, the closed form and the likelihood."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from unbag.bags import Bags
 from unbag.estimators.closed_form import BagStatistics, RidgeSolution
+from unbag.estimators.columns import filled, scaled_columns
+from unbag.estimators.count_regression import BagCounts, LogitFit, fit_logits
+from unbag.estimators.folds import fold_numbers
 from unbag.estimators.instances import InstanceEstimator
+from unbag.randomness import draw_seed
 
-__all__ = ["LinearEstimator", "RidgeModel"]
+__all__ = ["LikelihoodModel", "RidgeModel"]
 
 Array = NDArray[Any]
 
@@ -93,3 +98,54 @@ class RidgeModel(LinearEstimator):
         starts = range(0, len(X), n_rows)
         products = [X[start : start + n_rows] @ self.coef_ for start in starts]
         return np.concatenate(products) + self.intercept_
+
+
+class LikelihoodModel(LinearEstimator):
+    """Linear predictors by the likelihood of counts, with the penalty that held-out bags like."""
+
+    _arrays = ("effect_variance", "missing")
+    bag_effects: bool
+    cv: int
+    random_state: Any
+
+    def _fit_counts(self, data: Bags, outputs: Sequence[BagCounts]) -> Self:
+        grid = np.sort(self._penalty_grid(np.geomspace(0.3, 3e4, 10)))[::-1]
+        X = np.asarray(data.X, dtype=float)[data.rows]
+        centre, scale = scaled_columns(X)
+        X = np.column_stack([(filled(X, centre) - centre) / scale, np.ones(len(X))])
+        self.penalty_ = float(self._best(X, outputs, grid)) if len(grid) > 1 else float(grid[0])
+        fits = [_path(X, counts, [self.penalty_], self.bag_effects)[0] for counts in outputs]
+        weights = np.stack([fit.weights for fit in fits], axis=1)
+        coefficients = weights[:-1] / scale[:, None]
+        self._set_weights(coefficients, weights[-1] - centre @ coefficients)
+        self.effect_variance_ = np.array([fit.effect for fit in fits])
+        self.missing_ = centre
+        return self
+
+    def _best(self, X: Array, outputs: Sequence[BagCounts], grid: Array) -> float:
+        """Penalty under which held-out bags are likeliest."""
+        sizes = outputs[0].sizes
+        folds = fold_numbers(len(sizes), self.cv, seed=draw_seed(self.random_state))
+        losses, row_folds = np.zeros(len(grid)), np.repeat(folds, sizes)
+        for fold in range(folds.max() + 1 if len(sizes) > 2 else 0):
+            own, kept = row_folds == fold, np.flatnonzero(folds != fold)
+            for counts in outputs:
+                held_out = counts.take(np.flatnonzero(folds == fold))
+                for i, fit in enumerate(_path(X[~own], counts.take(kept), grid, self.bag_effects)):
+                    scores = held_out.scores(X[own] @ fit.weights)
+                    losses[i] += held_out.minus_log(scores, fit.effect).sum()
+        return float(grid[losses.argmin()])
+
+    def _linear(self, X: Array) -> Array:
+        return filled(np.asarray(X, dtype=float), self.missing_) @ self.coef_ + self.intercept_
+
+
+def _path(X: Array, counts: BagCounts, penalties: Any, effects: bool) -> list[LogitFit]:
+    """Fits for falling penalties, each from the one before."""
+    weights, found = np.zeros(X.shape[1]), []
+    weights[-1] = counts.start
+    for penalty in penalties:
+        each = np.r_[np.full(X.shape[1] - 1, penalty), 1e-8]
+        found.append(fit_logits(X, counts, each, start=weights, effects=effects))
+        weights = found[-1].weights
+    return found

@@ -5,25 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy.special import expit
 
 from unbag.bags import Bags
 from unbag.estimators.base import BagEstimator
-from unbag.estimators.columns import filled, scaled_columns
-from unbag.estimators.count_regression import BagCounts, LogitFit, fit_logits
-from unbag.estimators.folds import fold_numbers
+from unbag.estimators.count_regression import BagCounts
 from unbag.estimators.instances import TABLES_WITH_GAPS
-from unbag.estimators.linear import LinearEstimator
-from unbag.randomness import draw_seed
+from unbag.estimators.linear import LikelihoodModel
 
 __all__ = ["BagLogisticClassifier"]
 
 Array = NDArray[Any]
 
 
-class BagLogisticClassifier(BagEstimator, LinearEstimator):
+class BagLogisticClassifier(BagEstimator, LikelihoodModel):
     r"""Logistic regression from bags, by the likelihood of their counts.
 
     For scores :math:`f_j = \sigma(w^\top x_j + b)` the count :math:`n_i` of a bag has mean
@@ -69,6 +65,7 @@ class BagLogisticClassifier(BagEstimator, LinearEstimator):
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(2000, 3)); labels = X[:, 0] > 0
     >>> bags = np.repeat(np.arange(100), 20)
@@ -79,7 +76,6 @@ class BagLogisticClassifier(BagEstimator, LinearEstimator):
     """
 
     _checks = TABLES_WITH_GAPS
-    _arrays = ("effect_variance", "missing")
 
     def __init__(
         self,
@@ -95,35 +91,7 @@ class BagLogisticClassifier(BagEstimator, LinearEstimator):
         self.random_state = random_state
 
     def _fit(self, data: Bags) -> Self:
-        grid = np.sort(self._penalty_grid(np.geomspace(0.3, 3e4, 10)))[::-1]
-        X = np.asarray(data.X, dtype=float)[data.rows]
-        centre, scale = scaled_columns(X)
-        X = np.column_stack([(filled(X, centre) - centre) / scale, np.ones(len(X))])
-        outputs = BagCounts.of(data)
-        self.penalty_ = float(self._best(X, outputs, grid)) if len(grid) > 1 else float(grid[0])
-        fits = [_path(X, counts, [self.penalty_], self.bag_effects)[0] for counts in outputs]
-        weights = np.stack([fit.weights for fit in fits], axis=1)
-        coefficients = weights[:-1] / scale[:, None]
-        self._set_weights(coefficients, weights[-1] - centre @ coefficients)
-        self.effect_variance_ = np.array([fit.effect for fit in fits])
-        self.missing_ = centre
-        return self
-
-    def _best(self, X: Array, outputs: list[BagCounts], grid: Array) -> float:
-        """Penalty under which held-out bags are likeliest."""
-        sizes = outputs[0].sizes
-        folds = fold_numbers(len(sizes), self.cv, seed=draw_seed(self.random_state))
-        losses, row_folds = np.zeros(len(grid)), np.repeat(folds, sizes)
-        for fold in range(folds.max() + 1 if len(sizes) > 2 else 0):
-            own, kept = row_folds == fold, np.flatnonzero(folds != fold)
-            for counts in outputs:
-                held_out = counts.take(np.flatnonzero(folds == fold))
-                for i, fit in enumerate(_path(X[~own], counts.take(kept), grid, self.bag_effects)):
-                    losses[i] += held_out.minus_log(expit(X[own] @ fit.weights), fit.effect).sum()
-        return float(grid[losses.argmin()])
-
-    def _linear(self, X: Array) -> Array:
-        return filled(np.asarray(X, dtype=float), self.missing_) @ self.coef_ + self.intercept_
+        return self._fit_counts(data, BagCounts.of(data))
 
     def _scores(self, X: Array) -> Array:
         scores = expit(self._linear(X))
@@ -131,14 +99,3 @@ class BagLogisticClassifier(BagEstimator, LinearEstimator):
 
     def _decisions(self, X: Array) -> Array:
         return self._linear(X)
-
-
-def _path(X: Array, counts: BagCounts, penalties: Any, effects: bool) -> list[LogitFit]:
-    """Fits for falling penalties, each from the one before."""
-    weights, found = np.zeros(X.shape[1]), []
-    weights[-1] = logit(counts.rate)
-    for penalty in penalties:
-        each = np.r_[np.full(X.shape[1] - 1, penalty), 1e-8]
-        found.append(fit_logits(X, counts, each, start=weights, effects=effects))
-        weights = found[-1].weights
-    return found

@@ -27,7 +27,9 @@ class BagRegressorBase(RegressorMixin, InstanceEstimator):
     See `InstanceEstimator` for frames and metadata routing.
     """
 
-    def fit(self, X: Any, y: Any, *, bags: Any = None, noise_variance: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, *, bags: Any = None, noise_variance: Any = None, weights: Any = None
+    ) -> Self:
         """Fit to bags.
 
         Parameters
@@ -40,8 +42,11 @@ class BagRegressorBase(RegressorMixin, InstanceEstimator):
             Bag of each instance. None means bags of one, which is supervised learning.
         noise_variance : float, mapping from bag, or array like `y`, optional
             Known variance of noise in the averages: such bags weigh less.
+        weights : array of shape (n_instances,), optional
+            Weight of each instance in the average of its bag, such as its exposure; see
+            `Bags.from_arrays`.
         """
-        return self._fit(self._read(X, y, bags, noise_variance))
+        return self._fit(self._read(X, y, bags, noise_variance, weights))
 
     def _fit(self, data: Bags) -> Self:
         if (data.sizes > 1).any() and np.ptp(data.proportions) == 0:
@@ -55,7 +60,9 @@ class BagRegressorBase(RegressorMixin, InstanceEstimator):
     def _fit_amounts(self, data: Bags) -> None:
         raise NotImplementedError
 
-    def _read(self, X: Any, y: Any, bags: Any, noise_variance: Any, *, reset: bool = True) -> Bags:
+    def _read(
+        self, X: Any, y: Any, bags: Any, noise_variance: Any, weights: Any, *, reset: bool = True
+    ) -> Bags:
         """Validate the arguments of `fit`, or of `score`."""
         bags, noise_variance = bags_of(y, bags), variance_of(y, noise_variance)
         self._refuse_no_target(y)
@@ -64,15 +71,16 @@ class BagRegressorBase(RegressorMixin, InstanceEstimator):
         y = column_or_1d(y, warn=True)
         check_lengths(X, y)
         self.task_ = "amount"
-        if bags is not None:
-            return Bags.from_arrays(X, bags=bags, y=y, noise_variance=noise_variance, task="amount")
-        if noise_variance is not None:
+        if bags is None and noise_variance is not None:
             raise BagDataError(
                 "noise_variance describes the averages of bags, but no bags were given. Pass "
                 f"`bags`, or a BagTarget as y. Got {noise_variance!r}."
             )
-        n = len(X)
-        return Bags(X, np.arange(n), np.ones(n, int), y, list(range(n)), None, "amount")
+        bags = np.arange(len(X)) if bags is None else bags
+        given = {"noise_variance": noise_variance, "weights": weights}
+        # Features are validated already, and may have gaps.
+        data = Bags.from_arrays(np.zeros(len(X)), bags=bags, y=y, task="amount", **given)
+        return replace(data, X=X)
 
     def _adopt(self, task: Task, n_outputs: int, n_features: int) -> None:
         if n_outputs > 1:
@@ -97,23 +105,24 @@ class BagRegressorBase(RegressorMixin, InstanceEstimator):
         *,
         bags: Any = None,
         noise_variance: Any = None,
+        weights: Any = None,
         sample_weight: Any = None,
     ) -> float:
         """R2 of single amounts: measured on them, or estimated without them from bags.
 
         Parameters
         ----------
-        X, y, bags, noise_variance
+        X, y, bags, noise_variance, weights
             As for `fit`.
         sample_weight : array of shape (n_instances,), optional
             Only without bags: an average cannot be reweighted inside its bag.
         """
         check_is_fitted(self)
-        if bags_of(y, bags) is None and noise_variance is None:
+        if bags_of(y, bags) is None and noise_variance is None and weights is None:
             return float(r2_score(y, self.predict(X), sample_weight=sample_weight))
         if sample_weight is not None:
             raise ValueError(
                 "sample_weight cannot be used with bags: a bag's average is an unweighted mean."
             )
-        data = self._read(X, y, bags, noise_variance, reset=False)
+        data = self._read(X, y, bags, noise_variance, weights, reset=False)
         return evaluate_amounts(self._amounts(np.asarray(data.X)), data)["r2"].value

@@ -52,4 +52,5 @@ class HeldOutTrees:
 
 def gathered(data: Bags) -> Bags:
     """The same bags with their own instances, the first bag's first."""
-    return replace(data, X=data.X[data.rows], rows=np.arange(data.n_instances))
+    weights = None if data.weights is None else data.weights[data.rows]
+    return replace(data, X=data.X[data.rows], rows=np.arange(data.n_instances), weights=weights)

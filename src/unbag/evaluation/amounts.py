@@ -1,4 +1,4 @@
-"""Squared error, R2 and bias of predicted amounts, from averages of bags alone."""
+"""Squared error, R2, calibration and deviance of predicted amounts, from averages alone."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlogy
 
 from unbag.arguments import check_share
 from unbag.bags import Bags
+from unbag.bags.validation import are_whole_counts
 from unbag.errors import BagDataError
+from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.jackknife import jackknife_estimate
 from unbag.evaluation.residual_moments import noise_of
 from unbag.evaluation.results import AmountEvaluation
@@ -27,11 +30,17 @@ def evaluate_amounts(predictions: Any, bags: Bags, *, confidence: float = 0.95) 
     For bags that are random draws the mean squared error is `unbag.evaluation.pairwise_value` of
     the bag residuals, which is unbiased for any real response. R2 is one minus its ratio to the
     variance of single amounts, which is estimated the same way. Intervals are the jackknife's over
-    bags (D27).
+    bags (D27). With weighted averages a bag's size is `Bags.effective_sizes`,
+    and errors count by the squares of their weights.
+
+    The slope is that of averages on mean predictions, 1 if these are calibrated. The deviance is
+    given where totals of bags are whole numbers and predictions positive: it is that of Poisson
+    numbers of events, and holds for any grouping.
     """
     check_share("confidence", confidence)
-    residuals = bags.mean(_checked(predictions, bags)) - bags.proportions
-    sizes, noise = bags.sizes.astype(float), noise_of(bags)
+    means = bags.mean(_checked(predictions, bags))
+    residuals = means - bags.proportions
+    sizes, noise = bags.effective_sizes, noise_of(bags)
     # Averages enter centred, which changes no variance and keeps the digits of large amounts.
     values = np.stack([residuals, bags.proportions - bags.prior], axis=1)
     weighted = sizes[:, None] * np.concatenate([values, values**2], axis=1)
@@ -42,7 +51,42 @@ def evaluate_amounts(predictions: Any, bags: Bags, *, confidence: float = 0.95) 
         "r2": jackknife_estimate(_explained, sums, confidence=confidence, below_one=True),
         "bias": jackknife_estimate(lambda s: s[..., 4] / s[..., 1], sums, confidence=confidence),
     }
+    centred, averages = means - means.mean(), values[:, 1]
+    products = np.column_stack([ones, centred**2, centred * averages, centred, averages])
+    estimates["slope"] = jackknife_estimate(
+        _slope, sizes[:, None] * products, confidence=confidence
+    )
+    estimates |= _deviances(means, bags, confidence)
     return AmountEvaluation(estimates, residuals, bags.n_bags, bags.n_instances, confidence)
+
+
+def _slope(sums: Array) -> Any:
+    """Of averages on mean predictions, from sums of sizes, products and both alone."""
+    size, square, product, mean, average = (sums[..., i] for i in range(5))
+    return (product - mean * average / size) / (square - mean**2 / size)
+
+
+def _deviances(means: Array, bags: Bags, confidence: float) -> dict[str, Estimate]:
+    """Poisson deviance per bag, and the share of it that predictions explain; {} for others."""
+    events, expected = bags.totals * bags.proportions, bags.totals * means
+    whole = are_whole_counts(bags.proportions[:, None], bags.totals).all()
+    if not whole or (events < 0).any() or (expected <= 0).any():
+        return {}
+    own = 2 * (xlogy(events, events / expected) - events + expected)
+    logs = 2 * xlogy(events, events / bags.totals)
+    sums = np.column_stack([np.ones_like(own), own, logs, events, bags.totals])
+
+    def explained(s: Array) -> Any:
+        return 1 - s[..., 1] / (s[..., 2] - 2 * xlogy(s[..., 3], s[..., 3] / s[..., 4]))
+
+    return {
+        "deviance": jackknife_estimate(
+            lambda s: s[..., 1] / s[..., 0], sums, confidence=confidence, lowest=0.0
+        ),
+        "explained_deviance": jackknife_estimate(
+            explained, sums, confidence=confidence, below_one=True
+        ),
+    }
 
 
 def _variances(sums: Array) -> Array:

@@ -65,6 +65,7 @@ def evaluate(
     blocks: Any = None,
     smoothness: float | None = None,
     task: Task | None = None,
+    weights: Any = None,
 ) -> Evaluation | NaturalEvaluation | AmountEvaluation:
     """Evaluate a classifier of single instances from bags, each metric with an interval.
 
@@ -100,6 +101,9 @@ def evaluate(
         metric then has an interval besides its bounds.
     task : {"binary", "multiclass", "multilabel", "amount"}, optional
         "amount" if predictions and averages are of real amounts, which is known of regressors.
+    weights : array of shape (n_instances,), optional
+        For amounts: weight of each instance in the average of its bag. Squared errors then count
+        by the squares of the weights.
 
     Returns
     -------
@@ -125,7 +129,8 @@ def evaluate(
     """
     check_choice("grouping", grouping, get_args(Grouping))
     task = "amount" if _is_regressor(model_or_scores) else task
-    data = bags_to_score(X, y, bags=bags, noise_variance=noise_variance, task=task)
+    given = {"noise_variance": noise_variance, "weights": weights}
+    data = bags_to_score(X, y, bags=bags, task=task, **given)
     if data.task == "amount" or task == "amount":
         return _evaluate_amounts(model_or_scores, X, data, grouping, confidence)
     scores = scores_of(model_or_scores, X)
@@ -188,12 +193,10 @@ def _evaluate_amounts(
     return evaluate_amounts(predictions, data, confidence=confidence)
 
 
-def bags_to_score(
-    X: Any, y: Any, *, bags: Any, noise_variance: Any, task: Task | None = None
-) -> Bags:
+def bags_to_score(X: Any, y: Any, *, bags: Any, task: Task | None = None, **given: Any) -> Bags:
     """Bags for a model's scores: what `X` holds, such as strings or gaps, is the model's affair."""
     instances = X if isinstance(X, Bags) else None
-    return as_bags(instances, y, bags=bags, noise_variance=noise_variance, task=task)
+    return as_bags(instances, y, bags=bags, task=task, **given)
 
 
 def scores_of(model_or_scores: Any, X: Any) -> Any:

@@ -141,7 +141,10 @@ class AmountEvaluation(EstimateTable):
     ----------
     estimates : dict of Estimate
         "mse", the mean squared error; "r2", the share of the amounts' variance that is explained;
-        "bias", the mean prediction minus the mean amount.
+        "bias", the mean prediction minus the mean amount; "slope", that of averages on mean
+        predictions, 1 if calibrated. For numbers of events also "deviance", the Poisson deviance
+        per bag, about 1 if rates are right and bags have some five events or more, and
+        "explained_deviance", its share that predictions explain.
     residuals : array of shape (n_bags,)
         Mean prediction of each bag minus its average.
     n_bags, n_instances : int

@@ -95,6 +95,11 @@ class TrialData:
 
 def trial_data(trial: Trial, bags: Bags, settings: Settings) -> TrialData:
     """Estimate the prior, on bags of its own if the rule wants that, and draw the batches."""
+    if bags.weights is not None:
+        raise BagDataError(
+            "weights are not for nets, which learn from plain averages. Use BagRidgeRegressor, "
+            "BagPoissonRegressor or BagBoostingRegressor."
+        )
     prior, wanted = bags.prior, settings.batch_of(bags)
     if trial.rule.prior_share:
         bags, apart = split_bags(bags, share=trial.rule.prior_share, seed=trial.seed)
