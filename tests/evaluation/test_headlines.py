@@ -30,10 +30,12 @@ def test_an_evaluation_says_whether_the_model_is_better_than_the_most_frequent_l
 def test_natural_groups_and_amounts_have_a_baseline_too(rng):
     x = rng.normal(size=(800, 1))
     labels = (rng.random(800) < 0.2).astype(float)
-    natural = unbag.evaluate(rng.random(800), None, bagged(labels), bags=IDS, grouping="natural")
+    natural = unbag.evaluate(
+        0.55 * rng.random(800), None, bagged(labels), bags=IDS, grouping="natural"
+    )
     assert "always 'no'" in natural.headline and "constant rate" in natural.headline
     amounts = 5 + x[:, 0]
-    for guess, better in ((amounts, True), (rng.normal(size=800), False)):
+    for guess, better in ((amounts + x[:, 0] / 2, True), (rng.normal(size=800), False)):
         found = unbag.evaluate(guess, None, bagged(amounts), bags=IDS, task="amount")
         assert "always the mean" in found.headline
         assert ("do not show" in found.headline) != better

@@ -126,7 +126,7 @@ class Chart:
     def _span_of(self, axis: Literal["x", "y"], *, zero: bool) -> Ends:
         values = [float(v) for s in self.series for v in getattr(s, axis) if is_number(v)]
         across = [s for s in self.series if s.kind == "intervals"] if axis == "x" else []
-        values += [high for s in across for *_, high in s.rows()]
+        values += [end for s in across for _, _, *ends in s.rows() for end in ends]
         low, high = min(values, default=0.0), max(values, default=1.0)
         low = min(low, 0.0) if zero else low
         return (low, high) if low != high else (low - 0.5, high + 0.5)

@@ -8,7 +8,16 @@ from rich.console import Console
 
 from unbag.evaluation.printing import TextTable
 
-__all__ = ["show_candidates", "show_checks", "show_data", "show_metrics", "show_seen"]
+__all__ = [
+    "show_candidates",
+    "show_checks",
+    "show_data",
+    "show_importance",
+    "show_metrics",
+    "show_seen",
+]
+
+MOST_IMPORTANT = 8  # columns printed; the report has more
 
 
 def show_data(data: dict[str, Any], console: Console) -> None:
@@ -63,6 +72,15 @@ def show_metrics(evaluation: dict[str, Any], console: Console) -> None:
     metrics = evaluation["metrics"].items()
     rows = [(name, found["headline"], _ends(found), found["note"]) for name, found in metrics]
     console.print(TextTable(title, ("metric", "estimate", interval, "note"), rows))
+
+
+def show_importance(found: dict[str, Any] | None, console: Console) -> None:
+    """The columns that the model needs most."""
+    shown = found["columns"][:MOST_IMPORTANT] if found else []
+    rows = [(c["name"], f"{c['value']:.4f}", _ends(c)) for c in shown]
+    if found and rows:
+        columns = ("column", found["measure"], "95 % interval")
+        console.print(TextTable("What drives it", columns, rows))
 
 
 def show_seen(share: float, console: Console) -> None:

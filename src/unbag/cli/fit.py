@@ -87,7 +87,13 @@ def fit(
 
       unbag fit people.csv --bags-table precincts.csv --bag precinct --proportion share -o model/
     """
-    from unbag.cli.console_tables import show_candidates, show_checks, show_data, show_metrics
+    from unbag.cli.console_tables import (
+        show_candidates,
+        show_checks,
+        show_data,
+        show_importance,
+        show_metrics,
+    )
     from unbag.extras import has_module
     from unbag.report import render_report
     from unbag.tables import fit_table, scan_table
@@ -120,6 +126,7 @@ def fit(
     show_checks(record["checks"], words)
     show_candidates(record["candidates"], words)
     show_metrics(record["evaluation"], words)
+    show_importance(record["importance"], words)
     words.print(f"On single rows: {record['headline']}")
     if record["caution"]:
         words.print(f"! {record['caution']}")

@@ -7,6 +7,7 @@ from unbag.evaluation.checks import check_bags, check_made_bags
 from unbag.evaluation.comparison import Comparison, compare_models, compare_scores
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.evaluate import evaluate, evaluate_bags
+from unbag.evaluation.importance import ColumnImportance, column_importance
 from unbag.evaluation.label_flip import FlipCheck, check_flip, repair_flip
 from unbag.evaluation.natural_groups import GroupShares, estimate_groups
 from unbag.evaluation.natural_results import Bounds, NaturalEvaluation
@@ -23,6 +24,7 @@ __all__ = [
     "Baseline",
     "Bounds",
     "Candidate",
+    "ColumnImportance",
     "Comparison",
     "Estimate",
     "Evaluation",
@@ -36,6 +38,7 @@ __all__ = [
     "check_bags",
     "check_flip",
     "check_made_bags",
+    "column_importance",
     "compare_models",
     "compare_scores",
     "cross_fit_risk",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from unbag.charts import Chart, Series, calibration_chart, roc_chart
+from unbag.evaluation.importance import importance_chart
 from unbag.report.templates import render_template
 
 __all__ = ["render_report"]
@@ -91,6 +92,9 @@ def charts_of(record: dict[str, Any]) -> dict[str, Any]:
         "calibration": calibration_chart(dict(zip(names, evaluation["calibration"], strict=True))),
         "candidates": candidates_chart(record["candidates"]),
     }
+    if record["importance"]:
+        found = record["importance"]
+        charts["importance"] = importance_chart(found["measure"], found["columns"])
     return {n: v.svg() if isinstance(v, Chart) else [c.svg() for c in v] for n, v in charts.items()}
 
 

@@ -14,9 +14,17 @@ from unbag.bags.holdout import MIN_BAGS, BagSplit, hold_out_bags, take_bags
 from unbag.errors import TableError
 from unbag.estimators import BagStackingClassifier
 from unbag.estimators.tree_stopping import gathered
-from unbag.evaluation import BagReport, Estimate, Evaluation, check_made_bags, evaluate_bags
+from unbag.evaluation import (
+    BagReport,
+    ColumnImportance,
+    Estimate,
+    Evaluation,
+    check_made_bags,
+    evaluate_bags,
+)
 from unbag.evaluation.baseline import trivial_baseline
 from unbag.randomness import numpy_generator
+from unbag.tables.explaining import table_importance
 from unbag.tables.index import BagIndex
 from unbag.tables.leaks import refuse_leaks
 from unbag.tables.options import NETS, STREAMED, FitOptions, candidates_of
@@ -51,6 +59,8 @@ class TableFit:
         By weight.
     evaluation : Evaluation
         On bags that took no part in the fit.
+    importance : ColumnImportance, optional
+        Of each column, on the same bags.
     split : BagSplit
     streamed : bool
     """
@@ -59,6 +69,7 @@ class TableFit:
     checks: BagReport
     candidates: list[CandidateModel]
     evaluation: Evaluation
+    importance: ColumnImportance | None
     split: BagSplit
     streamed: bool
 
@@ -149,8 +160,9 @@ def _fit_in_memory(
     risks = stack.candidate_risks_
     tried = [CandidateModel(n, w, risks.get(n)) for n, w in stack.weights_.items()]
     tried.sort(key=lambda candidate: -candidate.weight)
-    evaluation = _evaluated(stack, bags.take(split.judging), table)
-    return TableFit(stack, checks, tried, evaluation, split, streamed=False)
+    say("asking what drives it")
+    judged = _judged(stack, bags.take(split.judging), table, options)
+    return TableFit(stack, checks, tried, *judged, split=split, streamed=False)
 
 
 def _fit_on_disk(
@@ -166,8 +178,8 @@ def _fit_on_disk(
         say("training " + ", ".join(models))
         classifier, risks = data.fit(models)
     tried = [CandidateModel(n, float(not i), risk) for i, (n, risk) in enumerate(risks.items())]
-    evaluation = _evaluated(classifier, judging, table)
-    return TableFit(classifier, checks, tried, evaluation, split, streamed=True)
+    judged = _judged(classifier, judging, table, options)
+    return TableFit(classifier, checks, tried, *judged, split=split, streamed=True)
 
 
 def _streamed_models(options: FitOptions, say: Callable[[str], None]) -> tuple[str, ...]:
@@ -200,8 +212,11 @@ def _checked(table: BagTable, bags: Bags, say: Callable[[str], None]) -> BagRepo
     return checks
 
 
-def _evaluated(classifier: Any, bags: Bags, table: BagTable) -> Evaluation:
-    bags = gathered(bags)
-    names = table.roles.targets
+def _judged(
+    classifier: Any, bags: Bags, table: BagTable, options: FitOptions
+) -> tuple[Evaluation, ColumnImportance | None]:
+    """What bags that took no part in the fit tell: how good the model is, and what drives it."""
+    bags, names = gathered(bags), table.roles.targets
     found = evaluate_bags(classifier.predict_proba(bags.X), bags, names=names)
-    return replace(found, baseline=trivial_baseline(table.index, names))  # all bags tell it best
+    found = replace(found, baseline=trivial_baseline(table.index, names))  # all bags tell it best
+    return found, table_importance(classifier, bags, table.encoder, seed=options.seed)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unbag.evaluation import BagReport, Evaluation
+from unbag.evaluation import BagReport, ColumnImportance, Evaluation
 from unbag.tables.fingerprints import marks_of
 from unbag.tables.fit import TableFit, fit_table
 from unbag.tables.index import BagIndex
@@ -95,10 +95,20 @@ def fit_record(
             "chosen": fit.candidates[0].name if fit.streamed else "stack",
             "evaluation": evaluation_record(found),
             "headline": found.headline,
+            "importance": importance_record(fit.importance),
             "baseline": vars(baseline) | {"verdict": baseline.verdict(found["error"])},
             "caution": few_bags_caution(found.n_bags),
         }
     )
+
+
+def importance_record(found: ColumnImportance | None) -> dict[str, Any] | None:
+    """What is lost when a column is permuted, the largest first."""
+    if found is None:
+        return None
+    names = ("value", "low", "high")
+    columns = [{"name": n} | {e: getattr(found[n], e) for e in names} for n in found]
+    return {"measure": found.measure, "n_bags": found.n_bags, "columns": columns}
 
 
 def few_bags_caution(n_bags: int) -> str:

@@ -1,0 +1,257 @@
+"""What drives a classifier: the rise of its risk when a column is permuted, without labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from unbag.arguments import check_choice, check_share, check_whole
+from unbag.bags import Bags
+from unbag.bags.tasks import risk_scale
+from unbag.charts import Chart, Series
+from unbag.errors import BagDataError
+from unbag.evaluation.estimate import Estimate
+from unbag.evaluation.evaluate import bags_to_score, scores_of
+from unbag.evaluation.grouping import Grouping, explain_grouping, with_features
+from unbag.evaluation.natural import explained_deviance
+from unbag.evaluation.permuting import column_names, donor_rows, with_permuted
+from unbag.evaluation.printing import TextTable
+from unbag.evaluation.residual_covariance import residual_product
+from unbag.evaluation.residual_moments import noise_of
+from unbag.evaluation.results import EstimateTable
+from unbag.evaluation.risk import Loss, checked_scores, decisions
+
+__all__ = ["ColumnImportance", "column_importance", "importance_chart"]
+
+Array = NDArray[Any]
+SHOWN = 20  # columns of a chart
+
+
+@dataclass(frozen=True)
+class ColumnImportance(EstimateTable):
+    """How much a classifier needs each column.
+
+    Attributes
+    ----------
+    estimates : dict of Estimate
+        By column, the largest first: how much is lost when the column is permuted.
+    measure : str
+        What is lost, in words.
+    grouping : str
+        What the bags are taken for, if it was asked.
+    n_bags, n_instances : int
+    confidence : float
+        Of the interval of each column by itself. There is none for natural groups.
+    """
+
+    estimates: dict[str, Estimate]
+    measure: str
+    n_bags: int
+    n_instances: int
+    confidence: float
+    grouping: str = ""
+
+    def _table(self) -> TextTable:
+        title = f"From {self.n_bags} bags of {self.n_instances} instances, without labels"
+        rows = [(name, f"{f.value:.4f}", f.interval) for name, f in self.estimates.items()]
+        columns = ("column", self.measure, f"{100 * self.confidence:g} % interval")
+        return TextTable(title, columns, rows, after=self.grouping)
+
+    def plot(self) -> Chart:
+        """The most important columns with their intervals."""
+        columns = [{"name": name} | vars(found) for name, found in self.estimates.items()]
+        return importance_chart(self.measure, columns)
+
+
+def importance_chart(measure: str, columns: Sequence[Mapping[str, Any]]) -> Chart:
+    """The first columns, each with its name, value and the ends of its interval."""
+    shown = columns[:SHOWN]
+    value, low, high = ([column[end] for column in shown] for end in ("value", "low", "high"))
+    series = Series(value, range(len(shown)), low, high, kind="intervals")
+    names = [column["name"] for column in shown]
+    return Chart("What drives it", measure, "", [series], names=names)
+
+
+def column_importance(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    bags: Any = None,
+    noise_variance: Any = None,
+    columns: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
+    loss: Loss = "square",
+    grouping: Grouping = "random",
+    n_repeats: int = 5,
+    confidence: float = 0.95,
+    random_state: int = 0,
+) -> ColumnImportance:
+    r"""Estimate how much a classifier needs each column: without labels, from bags.
+
+    With scores :math:`f`, and :math:`g` when a column comes from another row,
+
+    .. math:: E(g - y)^2 - E(f - y)^2 = E[g^2 - f^2] - 2 E[(g - f) y],
+
+    whose last term is estimated from the proportions of bags.
+
+    Parameters
+    ----------
+    model : classifier or callable
+        Something with `predict_proba`, or a function from `X` to probabilities.
+    X, y, bags, noise_variance
+        Bags the classifier was not fitted on, as for `unbag.evaluate`. Columns of a frame are
+        permuted as they are, before any encoding.
+    columns : sequence, or mapping from name to columns, optional
+        Columns to ask about: names of a frame, numbers of an array. Those of one entry of a
+        mapping are permuted together.
+    loss : {"square", "zero_one"}
+        Brier score, or error of hard predictions, which ignores what changes no decision.
+    grouping : {"random", "natural", "auto"}
+        For natural groups, where risks cannot be estimated: how much less of the deviance of bag
+        rates the scores explain, that is, the fall of the likelihood of the bags' counts. It has
+        no interval.
+    n_repeats : int
+        Permutations of each column, whose scores are averaged.
+    confidence : float
+    random_state : int
+        Seed of the permutations.
+
+    Returns
+    -------
+    ColumnImportance
+
+    Notes
+    -----
+    For random bags the estimate is unbiased: a permutation is one cycle through all rows, drawn at
+    random. So no row keeps its value, and what a row's score and another row's label have in common
+    is the same for all pairs of rows, in one bag or in two, and cancels. The interval is
+    paired and that of this classifier, and holds for each column by itself, not for all at once.
+    Columns that say the same share their importance: permuting one leaves the other.
+
+    References
+    ----------
+    fisher2019all
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 3)); labels = X[:, 1] > 0
+    >>> ids = np.repeat(np.arange(200), 10)
+    >>> y = labels.reshape(200, 10).mean(axis=1)[ids]
+    >>> found = column_importance(lambda X: (X[:, 1] > 0) * 1.0, X, y, bags=ids)
+    >>> [(name, found[name].low > 0.3) for name in found]
+    [('x1', True), ('x0', False), ('x2', False)]
+    """
+    check_choice("loss", loss, get_args(Loss))
+    check_choice("grouping", grouping, get_args(Grouping))
+    check_whole("n_repeats", n_repeats)
+    check_share("confidence", confidence)
+    data = bags_to_score(X, y, bags=bags, noise_variance=noise_variance)
+    values = X.X if isinstance(X, Bags) else X
+    sentence = ""
+    if grouping == "auto":
+        grouping, sentence = explain_grouping(with_features(data, X))
+    predict = _scorer(model, data, hard=loss == "zero_one" and grouping == "random")
+    scores = predict(values)
+
+    def permuted(places: Sequence[Any]) -> Iterator[Array]:
+        for repeat in range(n_repeats):
+            donors = donor_rows(data, len(values), seed=random_state, repeat=repeat)
+            yield predict(with_permuted(values, places, donors))
+
+    measure = _fall if grouping == "natural" else _rise
+    found = {
+        name: measure(scores, permuted(places), data, loss, confidence)
+        for name, places in column_names(values, columns).items()
+    }
+    return ColumnImportance(
+        dict(sorted(found.items(), key=lambda pair: -pair[1].value)),
+        measure=MEASURES["natural" if grouping == "natural" else loss],
+        n_bags=data.n_bags,
+        n_instances=data.n_instances,
+        confidence=confidence,
+        grouping=sentence,
+    )
+
+
+MEASURES = {
+    "natural": "fall of the explained deviance",
+    "square": "rise of the Brier score",
+    "zero_one": "rise of the error",
+}
+
+
+def _scorer(model: Any, bags: Bags, *, hard: bool) -> Callable[[Any], Array]:
+    if not callable(model) and not hasattr(model, "predict_proba"):
+        raise BagDataError(
+            f"model must have predict_proba or be a function from X to probabilities, got "
+            f"{type(model).__name__}: scores of permuted columns cannot be had from an array."
+        )
+
+    def predict(X: Any) -> Array:
+        scores = checked_scores(scores_of(model, X), bags)
+        return decisions(scores, bags.task) if hard else scores
+
+    return predict
+
+
+def _rise(
+    scores: Array, permuted: Iterator[Array], bags: Bags, loss: Loss, confidence: float
+) -> Estimate:
+    """Rise of the risk, with its interval."""
+    f = scores[bags.rows]
+    pairs = [(g - f, g**2 - f**2) for g in (other[bags.rows] for other in permuted)]
+    change, squares = (np.mean(part, axis=0) for part in zip(*pairs, strict=True))
+    noise, known = noise_of(bags), squares - 2 * change * f
+    beyond, paired = residual_product(change, f, bags, noise)
+    value = known.sum(axis=1).mean() - 2 * beyond
+    constant, slope = _square(change, squares, bags.task)
+    own = constant + (slope * f).sum(axis=1).mean()
+    own += max(residual_product(slope, f, bags, noise)[0], 0)
+    # Decisions and residuals go together, so that their product has the square of it in addition.
+    error = np.sqrt(4 * (paired + beyond**2 / bags.n_bags) + own / bags.n_instances)
+    half = stats.t.ppf((1 + confidence) / 2, max(bags.n_bags - 2, 1)) * error
+    found = Estimate(
+        float(value),
+        float(value - half),
+        float(value + half),
+        float(error),
+        lowest=-2.0 * bags.n_outputs,
+        highest=2.0 * bags.n_outputs,
+        n_bags=bags.n_bags,
+        confidence=confidence,
+    )
+    return found.scaled(risk_scale(bags.task, bags.n_outputs, hard=loss == "zero_one"))
+
+
+def _square(change: Array, squares: Array, task: str) -> tuple[float, Array]:
+    """Mean square of an instance's own part: a constant, and what y multiplies; see also D23."""
+    if task == "multiclass":
+        return 0.0, (squares.sum(axis=1, keepdims=True) - 2 * change) ** 2
+    return float((squares**2).sum(axis=1).mean()), 4 * change * (change - squares)
+
+
+def _fall(
+    scores: Array, permuted: Iterator[Array], bags: Bags, loss: Loss, confidence: float
+) -> Estimate:
+    """Fall of the explained deviance, without an interval."""
+    if bags.task != "binary":
+        raise BagDataError("Importance from natural groups takes one label: one class or the rest.")
+    before = explained_deviance(scores[:, 0], bags).value
+    after = np.mean([explained_deviance(other[:, 0], bags).value for other in permuted])
+    return Estimate(
+        float(before - after),
+        np.nan,
+        np.nan,
+        np.nan,
+        lowest=-np.inf,
+        highest=np.inf,
+        n_bags=bags.n_bags,
+        confidence=confidence,
+        reason="natural groups",
+    )
