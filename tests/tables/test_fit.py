@@ -40,12 +40,12 @@ def test_frames_of_every_kind_give_one_model(rng):
 @pytest.mark.parametrize("options", [RIDGE, STREAMED], ids=["memory", "disk"])
 def test_a_fit_says_which_whole_columns_drive_it(rng, options):
     table, labels = make_table(rng, n_bags=60)
-    colour = pa.array(np.where(rng.random(len(labels)) < 0.5, "red", "blue"))
-    found = learn_table(table.append_column("colour", colour), ROLES, options=options)
+    noise = pa.array(np.where(rng.random(len(labels)) < 0.5, "red", "blue"))
+    found = learn_table(table.append_column("noise", noise), ROLES, options=options)
     columns = found.record["importance"]["columns"]
     assert sorted(c["name"] for c in columns) == sorted(found.encoder.names)
-    assert columns[0]["name"] == "x" and columns[0]["low"] > 0.05
-    assert abs(columns[-1]["value"]) < 0.05
+    assert columns[0]["name"] == "x" and columns[0]["low"] > 0
+    assert abs(columns[-1]["value"]) < columns[0]["low"]
 
 
 def test_a_table_without_rows_is_refused(rng):
