@@ -17,13 +17,13 @@ from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 from unbag import make_bags
-from unbag.errors import CompilationWarning
 from unbag.models import MODELS
 from unbag.training import Settings, Trial
 from unbag.training.batches import trial_data
 from unbag.training.loop import torch_switches
 from unbag.training.stack import Stack
 from unbag_paper.compiled import CompiledAccelerator
+from unbag_paper.errors import CompilationWarning
 
 EPOCHS = 3
 

@@ -24,7 +24,6 @@ import torch
 from torch.nn.functional import conv2d, max_pool2d
 
 from unbag import BagBatch, make_bags
-from unbag.errors import CompilationWarning
 from unbag.models import MODELS
 from unbag.models.convolution import Convolution
 from unbag.rules import DebiasedSquare
@@ -34,6 +33,7 @@ from unbag.training.loop import torch_switches
 from unbag.training.stack import Stack
 from unbag_paper.compiled import CompiledAccelerator
 from unbag_paper.data import Labelled
+from unbag_paper.errors import CompilationWarning
 from unbag_paper.kernels import fused_convolution
 from unbag_paper.runs.grid import load_grids
 from unbag_paper.runs.trainer import Trainer

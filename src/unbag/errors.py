@@ -5,16 +5,10 @@ from __future__ import annotations
 __all__ = [
     "BagDataError",
     "BagDataWarning",
-    "CompilationWarning",
     "ConditionError",
-    "ConditionWarning",
-    "DatasetError",
-    "MissingDataError",
     "MissingExtraError",
     "SplitBagsWarning",
     "StackingWarning",
-    "StoreError",
-    "StoreWarning",
     "TableError",
     "TrainingError",
     "UnbagError",
@@ -31,24 +25,12 @@ class BagDataError(UnbagError, ValueError):
     """The data do not describe bags. The message names the argument and the first bad bag."""
 
 
-class DatasetError(UnbagError, ValueError):
-    """A file of a data set has the wrong format. The message names the file."""
-
-
-class MissingDataError(DatasetError, FileNotFoundError):
-    """A file of a data set is missing. The message says how to get it."""
-
-
 class TableError(UnbagError, ValueError):
     """A table cannot be read or used. The message names the file, the row and the column."""
 
 
 class MissingExtraError(UnbagError, ImportError):
     """An optional dependency is not installed. The message names the extra to install."""
-
-
-class StoreError(UnbagError, RuntimeError):
-    """Rows of an experiment cannot be read or written."""
 
 
 class TrainingError(UnbagError, RuntimeError):
@@ -77,15 +59,3 @@ class SplitBagsWarning(UnbagWarning):
 
 class StackingWarning(UnbagWarning):
     """The trials could not be trained together and were trained one after the other."""
-
-
-class CompilationWarning(UnbagWarning):
-    """Compiled code gave other results than the plain code, which is used instead."""
-
-
-class StoreWarning(UnbagWarning):
-    """Stored rows are damaged or out of date. The message says which were left out."""
-
-
-class ConditionWarning(UnbagWarning):
-    """A theorem is used outside the conditions of its proof."""

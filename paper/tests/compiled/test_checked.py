@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from unbag import BagBatch, Bags
-from unbag.errors import CompilationWarning
 from unbag.models import KeyedDropout
 from unbag.rules import DebiasedSquare, ProportionSquare
 from unbag.training import Settings, Trial, train
@@ -19,6 +18,7 @@ from unbag.training.loop import torch_switches
 from unbag_paper.compiled import CompiledAccelerator, rule_step
 from unbag_paper.compiled.accelerator import compiled_update
 from unbag_paper.compiled.checked import Checked, changes, values_and_gradients
+from unbag_paper.errors import CompilationWarning
 
 COMPILED = CompiledAccelerator(compile=True)
 

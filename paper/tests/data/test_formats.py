@@ -14,8 +14,8 @@ from paper.tests.support.small_files import (
     write_idx,
 )
 
-from unbag.errors import DatasetError
 from unbag_paper.data.formats import read_cifar_binary, read_cifar_python, read_idx
+from unbag_paper.errors import DatasetError
 
 
 @pytest.mark.parametrize("zipped", [False, True])

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from paper.tests.support.small_files import CIFAR_NAMES, cifar_arrays, write_cifar, write_mnist
 
-from unbag.errors import DatasetError, MissingDataError
 from unbag_paper.data import PROBLEMS, SOURCES, load_problem
 from unbag_paper.data import sources as sources_module
+from unbag_paper.errors import DatasetError, MissingDataError
 
 
 @pytest.fixture(autouse=True)

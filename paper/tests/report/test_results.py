@@ -10,8 +10,8 @@ from paper.tests.support.handmade import rows_of
 from tests.support.browser import CHROMIUM, complaints, outside_requests, unclosed_tags
 from typer.testing import CliRunner
 
-from unbag.errors import StoreError
 from unbag_paper.cli import app
+from unbag_paper.errors import StoreError
 from unbag_paper.report.results import fidelity, render_results
 from unbag_paper.runs.grid import load_grids
 from unbag_paper.runs.rows import STORE_NAME, Store

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from paper.tests.support.small_grid import small_data, small_grid
 
-from unbag.errors import DatasetError
+from unbag_paper.errors import DatasetError
 from unbag_paper.runs import paper_conditions, trainer
 from unbag_paper.runs.grid import load_grids
 from unbag_paper.runs.paper_conditions import as_the_paper_sees, enlarged, paper_order

@@ -9,7 +9,7 @@ import pytest
 from paper.tests.support.children import run_killed, seeds_in, start
 from paper.tests.support.handmade import row, spec
 
-from unbag.errors import StoreError, StoreWarning
+from unbag_paper.errors import StoreError, StoreWarning
 from unbag_paper.runs.rows import Store, read_rows
 
 

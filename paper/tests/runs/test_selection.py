@@ -7,7 +7,7 @@ import pytest
 from paper.tests.support.handmade import rows_of
 from paper.tests.support.small_grid import small_grid
 
-from unbag.errors import StoreWarning
+from unbag_paper.errors import StoreWarning
 from unbag_paper.runs.protocol import count_planned, missing_trials
 from unbag_paper.runs.selection import best_by_held_out, best_by_test, index_rows, shared_seeds
 from unbag_paper.tables.summary import MeanWithError, summarize

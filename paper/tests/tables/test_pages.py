@@ -11,7 +11,7 @@ import pytest
 from paper.tests.support.handmade import row, rows_of
 from paper.tests.support.small_grid import small_grid
 
-from unbag.errors import StoreWarning
+from unbag_paper.errors import StoreWarning
 from unbag_paper.runs.grid import load_grids
 from unbag_paper.tables.error_tables import page, to_csv
 from unbag_paper.tables.figures import draw_figure, write_figures

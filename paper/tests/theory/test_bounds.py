@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from unbag.errors import ConditionError, ConditionWarning
+from unbag.errors import ConditionError
 from unbag.planning.guarantee import debiased_excess_bound
+from unbag_paper.errors import ConditionWarning
 from unbag_paper.theory import (
     CoordinateProblem,
     bag_class_vc_bound,

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from unbag.errors import CompilationWarning
+from unbag_paper.errors import CompilationWarning
 
 __all__ = ["Checked", "changes", "values_and_gradients"]
 

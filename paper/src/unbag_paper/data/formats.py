@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unbag.errors import DatasetError
+from unbag_paper.errors import DatasetError
 
 __all__ = ["read_bytes", "read_cifar_binary", "read_cifar_python", "read_idx"]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from unbag.errors import DatasetError, MissingDataError
 from unbag_paper.data.formats import Array, read_cifar_binary, read_cifar_python, read_idx
+from unbag_paper.errors import DatasetError, MissingDataError
 
 __all__ = ["DATA_VARIABLE", "SOURCES", "Source", "cache_folder"]
 

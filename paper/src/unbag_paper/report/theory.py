@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from unbag.errors import StoreError
 from unbag_paper.claims.results import Claim
+from unbag_paper.errors import StoreError
 from unbag_paper.report.embedded_images import embedded_svg
 
 __all__ = ["theory_section"]

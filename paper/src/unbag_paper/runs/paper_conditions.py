@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from torch.nn.functional import interpolate
 
 from unbag.bags import Bags
-from unbag.errors import DatasetError
 from unbag_paper.data import Labelled
+from unbag_paper.errors import DatasetError
 
 __all__ = ["as_the_paper_sees", "bags_in_order", "enlarged", "paper_order"]
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unbag.errors import StoreError, UnbagError
+from unbag.errors import UnbagError
 from unbag_paper.data import Labelled, load_problem
+from unbag_paper.errors import StoreError
 from unbag_paper.runs.grid import Grid, Part, check_known, load_grids
 from unbag_paper.runs.rows import Store, read_rows
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from unbag.errors import StoreError, StoreWarning
+from unbag_paper.errors import StoreError, StoreWarning
 from unbag_paper.runs.trial_spec import TrialSpec
 
 __all__ = ["STORE_NAME", "Array", "Row", "Store", "read_rows"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unbag.errors import StoreWarning
+from unbag_paper.errors import StoreWarning
 from unbag_paper.runs.rows import Row
 from unbag_paper.runs.trial_spec import TrialSpec
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 
-from unbag.errors import ConditionWarning
+from unbag_paper.errors import ConditionWarning
 
 __all__ = ["warn_unless"]
 
 
 def warn_unless(holds: bool, message: str, *, stacklevel: int = 3) -> None:
-    """Warn with :class:`~unbag.errors.ConditionWarning` unless a theorem's condition holds."""
+    """Warn with `ConditionWarning` unless a theorem's condition holds."""
     if not holds:
         warnings.warn(message, ConditionWarning, stacklevel=stacklevel)

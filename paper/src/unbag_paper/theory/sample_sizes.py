@@ -82,7 +82,7 @@ def eprm_sample_size(
 
     Notes
     -----
-    Warns with :class:`~unbag.errors.ConditionWarning` outside k >= 11, eps < 1/(4k) and symmetry.
+    Warns with `ConditionWarning` outside k >= 11, eps < 1/(4k) and symmetry.
     :func:`eprm_sample_size_sharp` needs none of the three.
 
     Examples

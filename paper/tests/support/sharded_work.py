@@ -13,8 +13,9 @@ from torch import nn
 
 from unbag import Bags
 from unbag.rules import RULES
-from unbag.training import Settings, ShardedBagBatch, Trial, shard_bags, train_sharded
-from unbag.training.sharding import gather_shards
+from unbag.training import Settings, Trial
+from unbag_paper.distributed.sharding import ShardedBagBatch, gather_shards, shard_bags
+from unbag_paper.distributed.training import train_sharded
 
 EVERY_RULE = [v for rule in RULES.values() for v in rule.variants() if v.differentiable]
 # Bags of the whole batch, and how many of them the first of two workers holds.

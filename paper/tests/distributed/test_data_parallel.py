@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.support import sharded_work as work
+from paper.tests.support import sharded_work as work
 from torch import nn
 
 from unbag.errors import MissingExtraError, WorkerError
-from unbag.parallel.data_parallel import ParallelTraining
 from unbag.training import Trial, train
+from unbag_paper.distributed.data_parallel import ParallelTraining
 
 
 def fragile(shape, n_outputs, flag):

@@ -13,8 +13,10 @@ from unbag.bags import Bags
 from unbag.extras import import_extra
 from unbag.models import ModelBuilder
 from unbag.parallel.ray_tasks import connect
-from unbag.parallel.workers import join_group, lone_group, run_workers
-from unbag.training import Monitor, Settings, Trial, TrialResult, shard_bags, train_sharded
+from unbag.training import Monitor, Settings, Trial, TrialResult
+from unbag_paper.distributed.sharding import shard_bags
+from unbag_paper.distributed.training import train_sharded
+from unbag_paper.distributed.workers import join_group, lone_group, run_workers
 
 __all__ = ["ParallelTraining"]
 

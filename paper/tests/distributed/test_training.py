@@ -7,12 +7,15 @@ from itertools import chain
 import numpy as np
 import pytest
 import torch
-from tests.support import sharded_work as work
+from paper.tests.support import sharded_work as work
 from torch import nn
 
-from unbag.errors import BagDataError, StoreError, WorkerError
-from unbag.parallel.workers import lone_group, run_workers
-from unbag.training import Monitor, Settings, Trial, held_out_risk, shard_bags, train, train_sharded
+from unbag.errors import BagDataError, WorkerError
+from unbag.training import Monitor, Settings, Trial, held_out_risk, train
+from unbag_paper.distributed.sharding import shard_bags
+from unbag_paper.distributed.training import train_sharded
+from unbag_paper.distributed.workers import lone_group, run_workers
+from unbag_paper.errors import StoreError
 
 
 @pytest.fixture(scope="module")

@@ -13,15 +13,15 @@ from unbag.bags import Bags
 from unbag.models import KeyedDropout, ModelBuilder, Moments, get_model, join_moments
 from unbag.randomness import derive_seed
 from unbag.training.batches import Batch, TrialData, as_tensor, trial_data
-from unbag.training.checkpoint import Checkpoints, description
 from unbag.training.learners import Learner
 from unbag.training.loop import torch_switches
 from unbag.training.monitor import Monitor, check_names, on_device
 from unbag.training.settings import Settings
-from unbag.training.sharding import Shard, ShardedBatch, gather_shards
 from unbag.training.stack import Stack, instance_moments, seeded_model
 from unbag.training.step import GraphedStep, Step
 from unbag.training.trial import Trial, TrialResult
+from unbag_paper.distributed.checkpoint import Checkpoints, description
+from unbag_paper.distributed.sharding import Shard, ShardedBatch, gather_shards
 
 __all__ = ["train_sharded"]
 

@@ -17,9 +17,9 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from unbag.bags import Bags
-from unbag.errors import StoreError
 from unbag.training.monitor import Monitor
 from unbag.training.stack import Stack
+from unbag_paper.errors import StoreError
 
 __all__ = ["Checkpoints", "description"]
 
