@@ -15,6 +15,7 @@ from unbag.estimators.columns import filled, scaled_columns
 from unbag.estimators.count_regression import BagCounts, LogitFit, fit_logits
 from unbag.estimators.folds import fold_numbers
 from unbag.estimators.instances import InstanceEstimator
+from unbag.estimators.reports import check_reports, joint_statistics
 from unbag.randomness import draw_seed
 
 __all__ = ["LikelihoodModel", "RidgeModel"]
@@ -67,6 +68,22 @@ class RidgeModel(LinearEstimator):
     ) -> None:
         self.penalties = penalties
         self.standardise = standardise
+
+    def fit_bags(self, data: Bags | Sequence[Bags]) -> Self:
+        """Fit to a `Bags`, or to several reports about the same rows, whose bags may overlap.
+
+        Parameters
+        ----------
+        data : Bags, or sequence of Bags with one `X`
+            A row may be in a bag of each report. Averages of bags with rows in common are
+            correlated, which generalised least squares takes into account. Reports that contradict
+            each other need a noise variance. Takes some seconds for thousands of bags.
+        """
+        if isinstance(data, Bags):
+            return super().fit_bags(data)
+        first = check_reports(data)
+        self._adopt(first.task, first.n_outputs, first.X.shape[1])
+        return self._fit_statistics(joint_statistics(data))
 
     def _fit_statistics(self, statistics: BagStatistics) -> Self:
         self._statistics = statistics
