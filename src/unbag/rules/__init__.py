@@ -10,6 +10,7 @@ from unbag.rules.count_posterior import CountPosterior
 from unbag.rules.debiased_square import DebiasedSquare
 from unbag.rules.easy import EasyLog, EasySquare
 from unbag.rules.eprm import Eprm
+from unbag.rules.factorial_moments import FactorialMoments
 from unbag.rules.proportion_matching import ProportionLog, ProportionSquare
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "EasyLog",
     "EasySquare",
     "Eprm",
+    "FactorialMoments",
     "InstanceLoss",
     "ProportionLog",
     "ProportionSquare",
@@ -38,6 +40,7 @@ RULES: dict[str, type[Rule]] = {
         EasyLog,
         CountLikelihood,
         CountPosterior,
+        FactorialMoments,
     )
 }
 
