@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from paper.tests.support.small_files import (
+    CIFAR_NAMES,
     cifar_arrays,
     idx_bytes,
     python_2_batch,
@@ -13,8 +14,16 @@ from paper.tests.support.small_files import (
     write_cifar,
     write_idx,
 )
+from PIL import Image
 
-from unbag_paper.data.formats import read_cifar_binary, read_cifar_python, read_idx
+from unbag_paper.data.formats import (
+    read_arrays,
+    read_cifar_binary,
+    read_cifar_python,
+    read_idx,
+    read_mosaic,
+)
+from unbag_paper.data.sources import SOURCES
 from unbag_paper.errors import DatasetError
 
 
@@ -106,3 +115,42 @@ def test_a_pickle_of_something_else_is_refused(tmp_path, raw):
     path.write_bytes(raw)
     with pytest.raises(DatasetError, match="data_batch_1"):
         read_cifar_python(path)
+
+
+def write_mosaic(folder, name, images, labels):
+    picture = images.reshape(2, 2, 3, 32, 32).transpose(0, 3, 1, 4, 2).reshape(64, 64, 3)
+    Image.fromarray(picture).save(folder / f"{name}.webp", lossless=True)
+    np.save(folder / f"{name}.npy", labels.astype(np.uint8))
+
+
+def test_mosaics_and_arrays_are_read_as_the_batches_are(tmp_path):
+    mosaics, arrays = tmp_path / "m" / "cifar-10-mosaics", tmp_path / "a" / "cifar-10"
+    for folder in (mosaics, arrays):
+        folder.mkdir(parents=True)
+    batches = [cifar_arrays(4, seed) for seed in range(6)]
+    for name, batch in zip(CIFAR_NAMES, batches, strict=True):
+        write_mosaic(mosaics, name, *batch)
+    images, labels = (np.concatenate(part) for part in zip(*batches[:5], strict=True))
+    np.savez(arrays / "train.npz", images=images, labels=labels)
+    np.savez(arrays / "test.npz", images=batches[5][0], labels=batches[5][1])
+    for folder in (tmp_path / "m", tmp_path / "a"):
+        (found, found_labels), (test, _) = SOURCES["CIFAR-10"].load(folder)
+        np.testing.assert_array_equal(found, images)
+        np.testing.assert_array_equal(found_labels, labels)
+        np.testing.assert_array_equal(test, batches[5][0])
+
+
+def test_damaged_pictures_and_arrays_are_refused(tmp_path):
+    write_mosaic(tmp_path, "x", *cifar_arrays(4, 0))
+    np.save(tmp_path / "x.npy", np.zeros(9, dtype=np.uint8))
+    with pytest.raises(DatasetError, match="4 images, but 9 labels"):
+        read_mosaic(tmp_path / "x.webp")
+    (tmp_path / "x.webp").write_bytes(b"RIFF")
+    with pytest.raises(DatasetError, match="not a whole picture"):
+        read_mosaic(tmp_path / "x.webp")
+    np.savez(tmp_path / "y.npz", images=np.zeros((2, 3)), labels=np.zeros(2))
+    with pytest.raises(DatasetError, match="images must be bytes"):
+        read_arrays(tmp_path / "y.npz")
+    np.savez(tmp_path / "y.npz", pictures=np.zeros(2))
+    with pytest.raises(DatasetError, match="must hold 'images'"):
+        read_arrays(tmp_path / "y.npz")

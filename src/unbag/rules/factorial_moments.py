@@ -34,8 +34,9 @@ class FactorialMoments(Rule):
     count tells it. So the true probabilities minimise each term in expectation. Where bags are
     larger, :math:`\sum_j f_j^2` in the second moment asks for scores that are sure of themselves,
     which the mean alone does not. Without classes that exclude each other the loss is the mean of
-    that of positive and that of negative labels. Moments that a bag is too small for are zero on both sides. The
-    weights of the orders are equal; we had a description of the method, and not its code.
+    that of positive and that of negative labels. Moments that a bag is too small for are zero on
+    both sides. The weights of the orders are equal; we had a description of the method, and not
+    its code.
 
     Examples
     --------
@@ -76,7 +77,8 @@ class FactorialMoments(Rule):
         """Sum over orders of squared differences, for each bag and output."""
         sizes = batch.bag_sizes.double()
         counts = sizes * targets.double()
-        total, known, tuples = torch.zeros_like(counts), torch.ones_like(counts), 1.0
+        total, known = torch.zeros_like(counts), torch.ones_like(counts)
+        tuples = torch.ones_like(sizes)
         expected = _elementary_symmetric(scores.double(), batch, self.order)
         for r, moment in enumerate(expected, start=1):
             known = known * (counts - r + 1) / r

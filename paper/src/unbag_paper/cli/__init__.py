@@ -14,7 +14,7 @@ class PaperCommands(LazyCommands):
     """Commands beside the reproductions."""
 
     package = "unbag_paper.cli"
-    names = ("theory", "report")
+    names = ("images", "theory", "report")
 
 
 app = typer.Typer(

@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 
 from unbag_paper.errors import DatasetError
 
-__all__ = ["read_bytes", "read_cifar_binary", "read_cifar_python", "read_idx"]
+__all__ = [
+    "read_arrays",
+    "read_bytes",
+    "read_cifar_binary",
+    "read_cifar_python",
+    "read_idx",
+    "read_mosaic",
+]
 
 Array = NDArray[Any]
 
@@ -87,6 +94,51 @@ def read_cifar_python(path: Path) -> tuple[Array, Array]:
     if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or labels is None:
         raise DatasetError(f"{path} is not a CIFAR-10 python batch: no 'data' bytes and 'labels'.")
     return images.reshape(-1, *_CIFAR_SHAPE), np.asarray(labels, dtype=np.uint8)
+
+
+def read_mosaic(path: Path) -> tuple[Array, Array]:
+    """Read a batch packed as one lossless picture, 100 images of 32 x 32 a row, labels beside it.
+
+    ``paper/tools/pack_cifar.py`` writes it: two thirds of the size of the binary batches.
+
+    Returns
+    -------
+    images : array of uint8 of shape (n, 3, 32, 32)
+    labels : array of uint8 of shape (n,)
+    """
+    from PIL import Image, UnidentifiedImageError
+
+    labels = np.load(path.with_suffix(".npy"), allow_pickle=False)
+    try:
+        with Image.open(path) as picture:
+            pixels = np.asarray(picture.convert("RGB"))
+    except (UnidentifiedImageError, OSError) as error:
+        raise DatasetError(f"{path} is not a whole picture ({error}). Pack it again.") from None
+    height, width = (side // 32 for side in pixels.shape[:2])
+    tiles = pixels.reshape(height, 32, width, 32, 3).transpose(0, 2, 4, 1, 3)
+    if height * width < len(labels):
+        raise DatasetError(f"{path} holds {height * width} images, but {len(labels)} labels.")
+    return tiles.reshape(-1, *_CIFAR_SHAPE)[: len(labels)], labels.astype(np.uint8)
+
+
+def read_arrays(path: Path) -> tuple[Array, Array]:
+    """Read ``images`` and ``labels`` of an npz file.
+
+    Returns
+    -------
+    images : array of uint8 of shape (n, channels, height, width)
+    labels : array of uint8 of shape (n,)
+    """
+    with np.load(path, allow_pickle=False) as arrays:
+        if not {"images", "labels"} <= set(arrays):
+            raise DatasetError(f"{path} must hold 'images' and 'labels', got {sorted(arrays)}.")
+        images, labels = arrays["images"], arrays["labels"]
+    if images.dtype != np.uint8 or images.ndim != 4:
+        raise DatasetError(
+            f"{path}: images must be bytes of shape (n, channels, height, width), got "
+            f"{images.dtype} of shape {images.shape}."
+        )
+    return images, labels.astype(np.uint8)
 
 
 def _text(name: Any) -> Any:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from unbag.randomness import numpy_generator
 from unbag_paper.data.sources import SOURCES
 
-__all__ = ["PROBLEMS", "Labelled", "Problem", "load_problem"]
+__all__ = ["PROBLEMS", "Labelled", "Problem", "bundled_digits", "load_problem"]
 
 Array = NDArray[Any]
 
@@ -28,7 +28,7 @@ class Labelled:
     name : str
     X_train, X_test : array of uint8 of shape (n, channels, height, width)
     y_train, y_test : array of uint8 of shape (n,)
-        Labels 0 and 1.
+        Labels 0 and 1, or numbers of classes.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Problem:
     def load(self, folder: Path | str | None = None) -> Labelled:
         """Read the arrays; see `load_problem`."""
         if self.source == "digits":
-            train, test = _bundled_digits()
+            train, test = bundled_digits()
         else:
             train, test = SOURCES[self.source].load(folder)
         (X_train, c_train), (X_test, c_test) = train, test
@@ -122,7 +122,7 @@ def load_problem(name: str, *, folder: Path | str | None = None) -> Labelled:
     return PROBLEMS[name].load(folder)
 
 
-def _bundled_digits(n_test: int = 500) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+def bundled_digits(n_test: int = 500) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     """The digits of scikit-learn, grey levels 0 to 16 stretched to bytes, shuffled once."""
     from sklearn.datasets import load_digits
 

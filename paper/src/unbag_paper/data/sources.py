@@ -10,7 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-from unbag_paper.data.formats import Array, read_cifar_binary, read_cifar_python, read_idx
+from unbag_paper.data.formats import (
+    Array,
+    read_arrays,
+    read_cifar_binary,
+    read_cifar_python,
+    read_idx,
+    read_mosaic,
+)
 from unbag_paper.errors import DatasetError, MissingDataError
 
 __all__ = ["DATA_VARIABLE", "SOURCES", "Source", "cache_folder"]
@@ -156,14 +163,14 @@ def _read_idx_pair(paths: list[Path]) -> Split:
     return images[:, None], labels
 
 
-def _read_binary_batches(paths: list[Path]) -> Split:
-    images, labels = zip(*(read_cifar_binary(path) for path in paths), strict=True)
-    return np.concatenate(images), np.concatenate(labels)
+def _joined(read: Callable[[Path], Split]) -> Callable[[list[Path]], Split]:
+    """A reader of several files, one after the other."""
 
+    def read_all(paths: list[Path]) -> Split:
+        images, labels = zip(*map(read, paths), strict=True)
+        return np.concatenate(images), np.concatenate(labels)
 
-def _read_python_batches(paths: list[Path]) -> Split:
-    images, labels = zip(*(read_cifar_python(path) for path in paths), strict=True)
-    return np.concatenate(images), np.concatenate(labels)
+    return read_all
 
 
 def _idx_source(name: str, folders: tuple[str, ...], url: str, hashes: dict[str, str]) -> Source:
@@ -210,14 +217,21 @@ SOURCES: dict[str, Source] = {
                     ("cifar-10-batches-bin", "."),
                     tuple(f"{name}.bin" for name in _CIFAR_BATCHES),
                     ("test_batch.bin",),
-                    _read_binary_batches,
+                    _joined(read_cifar_binary),
                 ),
                 Layout(
                     ("cifar-10-batches-py", "."),
                     _CIFAR_BATCHES,
                     ("test_batch",),
-                    _read_python_batches,
+                    _joined(read_cifar_python),
                 ),
+                Layout(
+                    ("cifar-10-mosaics", "."),
+                    tuple(f"{name}.webp" for name in _CIFAR_BATCHES),
+                    ("test_batch.webp",),
+                    _joined(read_mosaic),
+                ),
+                Layout(("cifar-10", "."), ("train.npz",), ("test.npz",), _joined(read_arrays)),
             ),
             (
                 Remote(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -59,6 +59,8 @@ class Store:
     ----------
     folder : path
         Made with the first row if it is not there.
+    read_spec : function
+        Reads back what the `to_json` of a spec wrote.
 
     Notes
     -----
@@ -78,8 +80,10 @@ class Store:
     [array([0.5 , 0.25], dtype=float32)]
     """
 
-    def __init__(self, folder: Path | str) -> None:
-        self.folder = Path(folder)
+    def __init__(
+        self, folder: Path | str, *, read_spec: Callable[[str], Any] = TrialSpec.from_json
+    ) -> None:
+        self.folder, self.read_spec = Path(folder), read_spec
         if self.folder.exists() and not self.folder.is_dir():
             raise StoreError(f"store must be a folder of rows, got the file {self.folder}.")
         self._parts: dict[str, list[Row]] = {}
@@ -94,7 +98,7 @@ class Store:
         """All finished trials, those of other processes included; each trial once."""
         for path in sorted(self.folder.glob("*.parquet")):
             if path.name not in self._parts:
-                self._parts[path.name] = _read_part(path)
+                self._parts[path.name] = _read_part(path, self.read_spec)
         found: dict[TrialSpec, Row] = {}
         for name in sorted(self._parts):
             for row in self._parts[name]:
@@ -116,7 +120,8 @@ class Store:
             How many rows were new.
         """
         done = {row.spec for row in self.rows()}
-        new = [_with_commit(row, commit) for row in read_rows(other) if row.spec not in done]
+        added = Store(existing_folder(other), read_spec=self.read_spec).rows()
+        new = [_with_commit(row, commit) for row in added if row.spec not in done]
         for start in range(0, len(new), _ROWS_PER_MERGED_PART):
             self.add(new[start : start + _ROWS_PER_MERGED_PART])
         return len(new)
@@ -130,9 +135,14 @@ def read_rows(folder: Path | str) -> list[Row]:
     StoreError
         If there is no such folder.
     """
+    return Store(existing_folder(folder)).rows()
+
+
+def existing_folder(folder: Path | str) -> Path:
+    """A folder of rows that must be there."""
     if not Path(folder).exists():
         raise StoreError(f"There is no store at {folder}.")
-    return Store(folder).rows()
+    return Path(folder)
 
 
 def _with_commit(row: Row, commit: str | None) -> Row:
@@ -198,7 +208,7 @@ def _write_table(table: pa.Table, file: Any) -> None:
     )
 
 
-def _read_part(path: Path) -> list[Row]:
+def _read_part(path: Path, read_spec: Callable[[str], Any]) -> list[Row]:
     """Rows of a part; none, with a warning, if the disk has damaged it."""
     try:
         # Opened here, so that the file is closed whatever the reader meets in it.
@@ -207,7 +217,7 @@ def _read_part(path: Path) -> list[Row]:
         curves = {name: table[name].to_numpy() for name in table.column_names if name not in _TEXT}
         return [
             Row(
-                TrialSpec.from_json(spec),
+                read_spec(spec),
                 json.loads(outcome),
                 {name: every[i] for name, every in curves.items() if every[i] is not None},
             )
