@@ -51,33 +51,43 @@ def default_candidates(
     rounds = 2 if quick or natural else 3 if few else 5
     found: list[tuple[str, Any]] = [
         ("prior", BagRidgeClassifier(penalties=[ONLY_PRIOR], standardise=False)),
-        ("ridge", BagRidgeClassifier()),
+        ("ridge", BagRidgeClassifier(standardise=False)),
         ("logistic", BagLogisticClassifier(**common)),
     ]
-    starts: tuple[str, ...] = ("ridge", "linear") if few else ("rate", "linear")
+    if not quick:
+        naive = LogisticRegression(max_iter=300)
+        found.append(("rate_logistic", BagEMClassifier(naive, n_rounds=0, start="rate", **common)))
     if natural and not few and not quick and has_module("lightgbm"):
-        # Rates of natural groups are no start for trees, which find the groups by their features.
-        starts = ("linear",)
         grown = BagBoostingClassifier(
             rule="count_likelihood", n_estimators=300, n_runs=1, random_state=seed
         )
         found.append(("count_boosting", grown))
-    if quick:
-        starts = ("linear",) if few or natural else ("rate",)
-    else:
-        naive = LogisticRegression(max_iter=300)
-        found.append(("rate_logistic", BagEMClassifier(naive, n_rounds=0, start="rate", **common)))
-    for start in starts:
+    for name, start, leaves in _trees(natural=natural, few=few, quick=quick):
         em = BagEMClassifier(
             start=start,  # type: ignore[arg-type]
             n_rounds=rounds,
             relaxation=1.0 if natural else None,
+            max_leaf_nodes=leaves,
             # Folds of few or unlike bags differ much, and so do the fits.
             n_runs=2 if (natural or few) and not quick else 1,
             random_state=seed,
         )
-        found.append((f"em_{start}", em))
+        found.append((name, em))
     return found
+
+
+def _trees(*, natural: bool, few: bool, quick: bool) -> list[tuple[str, str, int]]:
+    """Name, start and leaves of the EM around trees.
+
+    Small trees learn weak signals, large ones interactions. Rates of natural groups are no start
+    for trees, which find the groups by their features.
+    """
+    linear = ("em_linear", "linear", 15 if natural else 6)
+    if natural or few:
+        ridge = ("em_ridge", "ridge", linear[2])
+        return [ridge, linear] if few and not quick else [linear]
+    large, small = ("em_rate", "rate", 15), ("em_rate_small", "rate", 4)
+    return [large] if quick else [large, small, linear]
 
 
 def check_candidates(given: Sequence[tuple[str, Any]]) -> Candidates:

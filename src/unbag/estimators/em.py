@@ -64,6 +64,8 @@ class BagEMClassifier(BlockEstimator):
         to rates need it: they are flatter than probabilities by about the size of the bags.
     bag_effects : bool
         Whether bags may have effects of their own, as natural groups have.
+    max_leaf_nodes : int
+        Leaves of each tree, if `estimator` is None. Few suit weak signals.
     n_runs : int
         Repetitions with other folds, whose probabilities are averaged.
     n_jobs : int
@@ -117,6 +119,7 @@ class BagEMClassifier(BlockEstimator):
         relaxation: float | None = None,
         calibrate: bool = True,
         bag_effects: bool = False,
+        max_leaf_nodes: int = 15,
         n_runs: int = 1,
         n_jobs: int = 1,
         random_state: Any = None,
@@ -128,6 +131,7 @@ class BagEMClassifier(BlockEstimator):
         self.relaxation = relaxation
         self.calibrate = calibrate
         self.bag_effects = bag_effects
+        self.max_leaf_nodes = max_leaf_nodes
         self.n_runs = n_runs
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -141,13 +145,19 @@ class BagEMClassifier(BlockEstimator):
 
     def _fit(self, data: Bags, blocks: Array | None = None) -> Self:
         check_choice("start", self.start, ("auto", *get_args(Start)))
-        if self.n_rounds < 0 or self.cv < 2 or self.n_runs < 1:
+        if self.n_rounds < 0 or self.cv < 2 or self.n_runs < 1 or self.max_leaf_nodes < 2:
             raise ValueError(
-                "n_rounds must be at least 0, cv at least 2 and n_runs at least 1, got "
-                f"{self.n_rounds}, {self.cv} and {self.n_runs}."
+                "n_rounds must be at least 0, cv at least 2, max_leaf_nodes at least 2, n_runs at least "
+                f"1, got {self.n_rounds}, {self.cv}, {self.max_leaf_nodes} and {self.n_runs}."
             )
         data = gathered(data)
-        learner = soft_learner(self.estimator, data.X, data.task, n_jobs=self.n_jobs)
+        learner = soft_learner(
+            self.estimator,
+            data.X,
+            data.task,
+            max_leaf_nodes=self.max_leaf_nodes,
+            n_jobs=self.n_jobs,
+        )
         seed = draw_seed(self.random_state)
         if (data.sizes == 1).all() and data.noise_variance is None:
             self.start_, self.runs_ = "labels", [_supervised(data, learner, seed)]

@@ -51,16 +51,21 @@ class SoftLearner(Protocol):
         """Fit to rows of the table, given the targets of those rows."""
 
 
-def soft_learner(estimator: Any, X: Array, task: Task, *, n_jobs: int) -> SoftLearner:
+def soft_learner(
+    estimator: Any, X: Array, task: Task, *, max_leaf_nodes: int = 15, n_jobs: int = 1
+) -> SoftLearner:
     """The learner of a classifier; None takes trees of LightGBM, or of scikit-learn."""
     if estimator is None and has_module("lightgbm"):
-        return TreeLearner(X, task, n_jobs=n_jobs)
+        return TreeLearner(X, task, n_jobs=n_jobs, num_leaves=max_leaf_nodes)
     if estimator is None:
         from sklearn.ensemble import HistGradientBoostingClassifier
 
         smallest = int(np.clip(len(X) // 40, 2, 50))
         estimator = HistGradientBoostingClassifier(
-            learning_rate=0.07, max_leaf_nodes=15, min_samples_leaf=smallest, early_stopping=False
+            learning_rate=0.07,
+            max_leaf_nodes=max_leaf_nodes,
+            min_samples_leaf=smallest,
+            early_stopping=False,
         )
     return ClassifierLearner(estimator, X, task)
 
