@@ -18,6 +18,7 @@ from unbag.estimators.count_gradients import (
     expected_labels,
     largest_correlation,
 )
+from unbag.posterior import exact_posterior, tilted_posterior
 from unbag.rules import CountLikelihood
 
 TASKS = ["binary", "multiclass", "multilabel"]
@@ -91,7 +92,7 @@ def test_the_posterior_is_that_of_all_labelings(drawn):
     sizes = [len(logits) for logits, _ in drawn]
     counts = [round(share * size) for (_, share), size in zip(drawn, sizes, strict=True)]
     proportions = torch.tensor([c / k for c, k in zip(counts, sizes, strict=True)]).double()
-    outputs = torch.tensor([x for logits, _ in drawn for x in logits], dtype=torch.float64)
+    outputs = np.array([x for logits, _ in drawn for x in logits])
     found = expected_labels(outputs[:, None], BagBatch(proportions, torch.tensor(sizes)))
     cases = zip(drawn, counts, strict=True)
     wanted = np.concatenate([enumerated(expit(np.array(x)), count) for (x, _), count in cases])
@@ -102,7 +103,6 @@ def test_unlikely_counts_of_larger_bags(rng):
     """Against sums of positive terms, which lose nothing: the law of a count without one label."""
     logits = np.concatenate([rng.normal(20, 2, size=40), rng.normal(-20, 2, size=30)])
     scores, count = expit(logits), 12  # some 28 labels are not what they seem
-    batch = BagBatch(torch.tensor([count / 70]).double(), 70)
     wanted = []
     for i in range(70):
         law = np.ones(1)
@@ -110,8 +110,8 @@ def test_unlikely_counts_of_larger_bags(rng):
             law = np.convolve(law, [expit(-x), expit(x)])
         with_label, without = scores[i] * law[count - 1], expit(-logits[i]) * law[count]
         wanted.append(with_label / (with_label + without))
-    found = expected_labels(torch.tensor(logits)[:, None], batch)
-    np.testing.assert_allclose(found[:, 0], wanted, atol=1e-10)
+    found = exact_posterior(logits, [count], [70])
+    np.testing.assert_allclose(found, wanted, atol=1e-10)
 
 
 def test_the_gradient_is_the_slope_of_the_likelihood(rng):
@@ -215,13 +215,23 @@ def test_nothing_is_corrected_at_the_best_shift(rng):
     assert not np.allclose(gradients(raw + 1)[0], gradients.gradient(raw + 1), atol=1e-3)
 
 
-def test_large_bags_have_nearly_the_same_gradient_by_the_gaussian_law(rng):
+def test_large_bags_have_nearly_the_gradient_of_the_rule(rng):
+    """Their posteriors are of second order; tilted ones alone would not do."""
     bags = labelled_bags(rng, sizes=[60, 80, 70])
-    gradients, raw = gradients_of(bags), raw_of(rng, bags) / 3
-    exact = gradients.gradient(raw)
-    gradients.rule = CountLikelihood(exact_up_to=10)
-    np.testing.assert_allclose(gradients.gradient(raw), exact, atol=0.01)
-    assert not np.array_equal(gradients.gradient(raw), exact)
+    raw = raw_of(rng, bags) / 3
+    found, wanted = gradients_of(bags).gradient(raw), torch_gradient(bags, raw)
+    np.testing.assert_allclose(found, wanted, atol=2e-4)
+    assert not np.array_equal(found, wanted)
+    counts = bags.sizes * bags.proportions
+    tilted = expit(raw[:, 0]) - tilted_posterior(raw[:, 0], counts, bags.sizes)
+    assert np.abs(tilted - wanted[:, 0]).max() > 2e-3
+
+
+def test_tilts_of_earlier_scores_change_nothing(rng):
+    bags = labelled_bags(rng, sizes=[60, 8, 70])
+    gradients, raw = gradients_of(bags), raw_of(rng, bags)
+    gradients.gradient(-raw)
+    np.testing.assert_allclose(gradients.gradient(raw), gradients_of(bags).gradient(raw), atol=1e-7)
 
 
 def test_some_bags_at_a_time_give_the_same(rng, monkeypatch):

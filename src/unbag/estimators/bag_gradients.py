@@ -45,6 +45,7 @@ class BagGradients:
     """
 
     default_penalty: ClassVar[float] = 50.0
+    default_runs: ClassVar[int] = 3
 
     def __init__(self, data: Bags) -> None:
         self.task: Task = data.task

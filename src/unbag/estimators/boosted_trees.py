@@ -31,7 +31,7 @@ class BoostedTrees(InstanceEstimator):
     """Trees grown side by side; a model folder holds the bytes of LightGBM's own text format."""
 
     n_estimators: int
-    n_runs: int
+    n_runs: int | None
     learning_rate: float
     num_leaves: int
     min_child_samples: int
@@ -55,7 +55,7 @@ class BoostedTrees(InstanceEstimator):
 
     def _train(self, data: Bags, aside: Bags | None) -> Self:
         check_whole("n_estimators", self.n_estimators)
-        check_whole("n_runs", self.n_runs)
+        check_whole("n_runs", self.n_runs, optional=True)
         lightgbm = import_extra("lightgbm", extra="gbm", purpose=type(self).__name__)
         self.initial_score_ = self._initial_score(data)
         self._grow(lightgbm, data, aside, draw_seed(self.random_state))
@@ -63,7 +63,8 @@ class BoostedTrees(InstanceEstimator):
 
     def _grow(self, lightgbm: Any, data: Bags, aside: Bags | None, seed: int) -> None:
         data = gathered(data)
-        gradients, n_columns = self._gradients(data), self.n_runs * data.n_outputs
+        gradients = self._gradients(data)
+        n_columns = (self.n_runs or gradients.default_runs) * data.n_outputs
 
         def objective(raw: Array, dataset: Any) -> tuple[Array, Array]:
             runs = self._by_run(raw).swapaxes(0, 1)

@@ -33,9 +33,10 @@ class BagBoostingClassifier(BagEstimator, BoostedTrees):
         The loss: see the notes.
     n_estimators : int
         Rounds of one tree, or of one tree a class.
-    n_runs : int
+    n_runs : int, optional
         Boosted models grown side by side, whose raw scores are averaged. They differ in the split
         points that are drawn; what each makes of the chance composition of the bags averages out.
+        None takes 3 for the square loss and 1 for the likelihood, which gains little by more.
     learning_rate : float
         What a tree is multiplied by.
     num_leaves : int
@@ -80,8 +81,8 @@ class BagBoostingClassifier(BagEstimator, BoostedTrees):
 
     "count_likelihood" is maximum likelihood of the bags' counts, for labels that are independent
     given the features, however bags were grouped; no instance loss is estimated on the way. It uses
-    all that a count says, so it learns more from the same small bags. A round takes longer, the
-    more so the larger the bags, and twice the default number of rounds is often better.
+    all that a count says, so it learns more from the same small bags. Twice the default number of
+    rounds is often better.
 
     References
     ----------
@@ -104,7 +105,7 @@ class BagBoostingClassifier(BagEstimator, BoostedTrees):
         *,
         rule: BoostingRule = "debiased_square",
         n_estimators: int = 400,
-        n_runs: int = 3,
+        n_runs: int | None = None,
         learning_rate: float = 0.1,
         num_leaves: int = 8,
         min_child_samples: int = 20,

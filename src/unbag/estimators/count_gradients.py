@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.special import expit
-from torch import Tensor
 
 from unbag.bags import BagBatch, Bags
 from unbag.estimators.bag_gradients import SMALLEST
@@ -20,6 +19,9 @@ __all__ = ["CountGradients", "damping", "expected_labels", "with_common_step"]
 
 Array = NDArray[Any]
 TINY = 1e-300
+# Counts of a larger variance get posteriors of second order, which are off by 0.002 at most on
+# average and by 0.01 at the very most, in an eighth to a quarter of the time.
+EXACT_BELOW = 2.0
 
 
 class CountGradients:
@@ -54,22 +56,25 @@ class CountGradients:
     """
 
     default_penalty: ClassVar[float] = 1.0
+    default_runs: ClassVar[int] = 1
 
     def __init__(self, data: Bags, *, learning_rate: float) -> None:
         self.rule, self.batch = CountLikelihood(), _batch_of(data)
         self.sizes, self.starts = data.sizes, data.starts
         self.noise = (self.batch.bag_sizes.square() * self.batch.noise).numpy()
         self.damping = damping(data, learning_rate)[:, None, None]
+        self.tilts = np.zeros((data.n_outputs, data.n_bags))
         # Both of two classes tell the same count.
         self.weight = 0.5 if data.task == "multiclass" and data.n_outputs == 2 else 1.0
 
     def __call__(self, raw: Array) -> tuple[Array, Array]:
         """Gradient and curvature at raw scores (n_instances, n_outputs), of the same shape."""
-        by_scores, precision = self._expected_counts(self._outputs(raw))
+        outputs = self._outputs(raw)
+        by_scores, precision = self._expected_counts(outputs)
         of_bags = np.add.reduceat(by_scores, self.starts)
         common = (by_scores * self._spread(of_bags * precision)).sum(axis=1)
         curvature = (by_scores**2 * self._spread(self.damping * precision)).sum(axis=1)
-        slopes = with_common_step(self.gradient(raw), curvature, common)
+        slopes = with_common_step(self._gradient(outputs), curvature, common)
         smallest = SMALLEST / self._spread(self.sizes)[:, None]
         return slopes, np.maximum(self.weight * curvature, smallest)
 
@@ -80,7 +85,9 @@ class CountGradients:
 
     def gradient(self, raw: Array) -> Array:
         """Gradient of the loss itself, before anything is done about overshooting."""
-        outputs = self._outputs(raw)
+        return self._gradient(self._outputs(raw))
+
+    def _gradient(self, outputs: Array) -> Array:
         excess = self.weight * self._excess(outputs)
         return _through_softmax(excess, outputs) if self.batch.task == "multiclass" else excess
 
@@ -90,9 +97,8 @@ class CountGradients:
 
     def _excess(self, outputs: Array) -> Array:
         """Score of each label minus its probability given the count of its bag."""
-        exact = self.batch.largest_size <= self.rule.exact_up_to
-        if exact and self.batch.noise_variance is None:
-            return expit(outputs) - expected_labels(torch.from_numpy(outputs), self.batch)
+        if self.batch.noise_variance is None:
+            return expit(outputs) - expected_labels(outputs, self.batch, self.tilts)
         logits = torch.from_numpy(outputs).requires_grad_()
         loss = self.rule.of_each_bag(logits, self.batch).sum()
         return torch.autograd.grad(loss, logits)[0].numpy()
@@ -103,7 +109,8 @@ class CountGradients:
         Shapes (n_instances, n_counts, n_outputs) and (n_bags, n_counts, n_outputs). Only a class's
         count depends on all outputs; others have an axis of one.
         """
-        scores, variance = expit(outputs), expit(outputs) * expit(-outputs)
+        scores = expit(outputs)
+        variance = scores * (1 - scores)
         of_counts = np.add.reduceat(variance, self.starts) + self.noise
         precision = 1 / np.maximum(of_counts, TINY)
         if self.batch.task != "multiclass":
@@ -130,7 +137,7 @@ def with_common_step(slopes: Array, curvature: Array, common: Array) -> Array:
     return slopes - (1 - kept) * common * (slopes.sum(axis=0) / total)
 
 
-def expected_labels(outputs: Tensor, batch: BagBatch) -> Array:
+def expected_labels(outputs: Array, batch: BagBatch, tilts: Array | None = None) -> Array:
     """Probability of each label given its bag's count, in closed form.
 
     What differentiating `CountLikelihood` gives too, but slower: no logarithm of a frequency's term
@@ -138,21 +145,27 @@ def expected_labels(outputs: Tensor, batch: BagBatch) -> Array:
 
     Parameters
     ----------
-    outputs : Tensor of shape (n_instances, n_outputs)
+    outputs : array of shape (n_instances, n_outputs)
         Logits of the labels' own probabilities, in double precision.
     batch : BagBatch
         Bags without noise.
+    tilts : array of shape (n_outputs, n_bags), optional
+        As for `exact_posterior`.
 
     Examples
     --------
     >>> batch = BagBatch(torch.tensor([0.5, 1.0]), 2)
-    >>> expected_labels(torch.zeros(4, 1, dtype=torch.float64), batch).round(3).ravel()
+    >>> expected_labels(np.zeros((4, 1)), batch).round(3).ravel()
     array([0.5, 0.5, 1. , 1. ])
     """
     counts = (batch.bag_sizes * batch.targets).double().numpy()
     sizes = batch.bag_sizes[:, 0].numpy().astype(int)
-    columns = zip(outputs.numpy().T, counts.T, strict=True)
-    return np.column_stack([exact_posterior(*column, sizes) for column in columns])
+    tilts = np.zeros(counts.T.shape) if tilts is None else tilts
+    found = [
+        exact_posterior(z, n, sizes, exact_below=EXACT_BELOW, tilts=tilt)
+        for z, n, tilt in zip(outputs.T, counts.T, tilts, strict=True)
+    ]
+    return np.column_stack(found)
 
 
 def largest_correlation(data: Bags) -> float:

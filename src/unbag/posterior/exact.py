@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from unbag.posterior.tilted import tilt_to_counts
 
-__all__ = ["enough_frequencies", "exact_classes", "exact_posterior"]
+__all__ = ["enough_frequencies", "exact_classes", "exact_posterior", "second_order"]
 
 Array = NDArray[Any]
 NUMBERS_AT_ONCE = 2**15  # complex ones, half a MiB: what stays close to a core
@@ -37,7 +37,14 @@ def enough_frequencies(bag_size: int) -> int:
     return 2 * (min(n_counts, math.ceil(few)) // 2) + 1
 
 
-def exact_posterior(logits: Array, counts: Array, sizes: Array) -> Array:
+def exact_posterior(
+    logits: Array,
+    counts: Array,
+    sizes: Array,
+    *,
+    exact_below: float = np.inf,
+    tilts: Array | None = None,
+) -> Array:
     r"""Probability of each label given its bag's count, for independent labels.
 
     .. math:: q_j = P\Big(Y_j = 1 \Big| \sum_l Y_l = n\Big)
@@ -51,6 +58,11 @@ def exact_posterior(logits: Array, counts: Array, sizes: Array) -> Array:
         Positive labels of each bag; what is no whole number is rounded.
     sizes : array of shape (n_bags,)
         Instances of each bag.
+    exact_below : float
+        Bags whose tilted count has at least this variance get the formula of `second_order`.
+    tilts : array of shape (n_bags,), optional
+        Shifts of logits to start from, such as those of similar logits; they are replaced by the
+        right ones.
 
     Notes
     -----
@@ -70,9 +82,57 @@ def exact_posterior(logits: Array, counts: Array, sizes: Array) -> Array:
     if not inside.any():
         return found
     kept, wanted, logits = sizes[inside], counts[inside], logits[rows]
-    tilt = tilt_to_counts(logits, wanted, kept)
-    found[rows] = np.clip(_given_counts(expit(logits + np.repeat(tilt, kept)), wanted, kept), 0, 1)
+    start = None if tilts is None else tilts[inside]
+    tilt = tilt_to_counts(logits, wanted, kept, start=start)
+    if tilts is not None:
+        tilts[inside] = tilt
+    scores = expit(logits + np.repeat(tilt, kept))
+    found[rows] = np.clip(_given_tilted(scores, wanted, kept, exact_below), 0, 1)
     return found
+
+
+def _given_tilted(scores: Array, counts: Array, sizes: Array, exact_below: float) -> Array:
+    if exact_below == np.inf:
+        return _given_counts(scores, counts, sizes)
+    found, variance = second_order(scores, sizes)
+    narrow = variance < exact_below
+    if narrow.any():
+        rows = np.repeat(narrow, sizes)
+        found[rows] = _given_counts(scores[rows], counts[narrow], sizes[narrow])
+    return found
+
+
+def second_order(scores: Array, sizes: Array) -> tuple[Array, Array]:
+    r"""Label probabilities given a count, from tilted ones, and the variance of that count.
+
+    With tilted probabilities :math:`p_j`, :math:`v_j = p_j (1 - p_j)`, the variance :math:`V` and
+    the third cumulant :math:`\kappa` of the tilted count,
+
+    .. math:: q_j = p_j + \frac{v_j}{2 V} \Big(2 p_j - 1 + \frac{\kappa}{V}\Big) + O(V^{-2}).
+
+    The Edgeworth expansion of the exact law: tilting alone, whose error is of the order of
+    :math:`1 / V`, leaves out that a count between none and all is more certain than its labels.
+    Posteriors of a bag add up to its count, as exact ones do.
+
+    Parameters
+    ----------
+    scores : array of shape (n_instances,)
+        Tilted so that those of a bag add up to its count, bag by bag.
+    sizes : array of shape (n_bags,)
+
+    Examples
+    --------
+    >>> logits = np.linspace(-1, 1, 20)
+    >>> found, variance = second_order(expit(logits), np.array([20]))
+    >>> bool(np.abs(found - exact_posterior(logits, [10], [20])).max() < 1e-3), variance.round(1)
+    (True, array([4.6]))
+    """
+    starts, own = np.cumsum(sizes) - sizes, scores * (1 - scores)
+    variance = np.maximum(np.add.reduceat(own, starts), TINY)
+    lean = own * (2 * scores - 1)
+    skew = np.add.reduceat(lean, starts) / variance
+    half = 0.5 / variance
+    return scores + np.repeat(half, sizes) * (lean - own * np.repeat(skew, sizes)), variance
 
 
 def _given_counts(scores: Array, counts: Array, sizes: Array) -> Array:

@@ -15,7 +15,9 @@ STEPS = 60  # of bisection at worst; Newton's method takes about five
 TOLERANCE = 1e-9  # of a count, relative to the size of the bag
 
 
-def tilt_to_counts(logits: Array, counts: Array, sizes: Array) -> Array:
+def tilt_to_counts(
+    logits: Array, counts: Array, sizes: Array, *, start: Array | None = None
+) -> Array:
     r"""Find the shift of each bag's logits for which its expected count is the known one.
 
     .. math:: \sum_j \sigma(z_j + \theta) = n
@@ -29,6 +31,8 @@ def tilt_to_counts(logits: Array, counts: Array, sizes: Array) -> Array:
     counts : array of shape (n_bags,)
         Strictly between 0 and the bag's size; they need not be whole.
     sizes : array of shape (n_bags,)
+    start : array of shape (n_bags,), optional
+        Shifts that may be near; None takes those that are right for equal logits.
 
     Examples
     --------
@@ -40,7 +44,9 @@ def tilt_to_counts(logits: Array, counts: Array, sizes: Array) -> Array:
     # A score of all instances alike, or one of them alone, has the count already.
     low = np.minimum(logit(rate), -margin) - np.maximum.reduceat(logits, starts)
     high = np.maximum(logit(rate), margin) - np.minimum.reduceat(logits, starts)
-    tilt = np.clip(logit(rate) - np.add.reduceat(logits, starts) / sizes, low, high)
+    if start is None:
+        start = logit(rate) - np.add.reduceat(logits, starts) / sizes
+    tilt = np.clip(start, low, high)
     for _ in range(STEPS):
         scores = expit(logits + np.repeat(tilt, sizes))
         excess = np.add.reduceat(scores, starts) - counts
