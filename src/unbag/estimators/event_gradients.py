@@ -34,6 +34,7 @@ class EventGradients:
     """
 
     default_penalty: ClassVar[float] = 1.0
+    default_runs: ClassVar[int] = 3
 
     def __init__(self, data: Bags, *, learning_rate: float) -> None:
         self.events = EventCounts.events(data)
