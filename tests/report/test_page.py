@@ -35,7 +35,17 @@ def page(record):
 def test_it_says_what_a_reader_asks(page, record):
     error = record["evaluation"]["metrics"]["error"]
     wanted = ["600", "60", "error", f"{100 * error['value']:.1f} %", "unbag fit t.csv --bag g"]
-    for words in [*wanted, "held-out", "seed", "torch", "ROC", "What drives it", "Calibration", "logistic", "always"]:
+    for words in [
+        *wanted,
+        "held-out",
+        "seed",
+        "torch",
+        "ROC",
+        "What drives it",
+        "Calibration",
+        "logistic",
+        "always",
+    ]:
         assert words in page
     assert page.count("<svg") == 6
 

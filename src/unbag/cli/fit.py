@@ -97,8 +97,8 @@ def fit(
     from unbag.extras import has_module
     from unbag.report import render_report
     from unbag.tables import fit_table, scan_table
-    from unbag.tables.model import check_free
     from unbag.tables.record import data_record, model_of
+    from unbag.tables.writing import check_free
 
     lists = opt.lists_of(key, ignore, category, number)
     roles = opt.roles_of(bag, proportion, count, size, noise, task=task, block=blocks, **lists)

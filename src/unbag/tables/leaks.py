@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from unbag.bags import Bags
 from unbag.errors import BagDataWarning, TableError
+from unbag.frames import Column, TableEncoder
 from unbag.frames.chunks import Chunk
-from unbag.frames.encoder import Column, TableEncoder
 from unbag.frames.parsing import text_of
 
 __all__ = ["BagCopies", "RepeatedKeys", "refuse_leaks"]

@@ -33,6 +33,7 @@ from unbag.tables.prefetch import prefetch
 from unbag.tables.reading import TableSource, integer_columns, open_table
 from unbag.tables.roles import Roles
 from unbag.tables.scan import BagTable, make_bags_of, scan_table
+from unbag.tables.writing import check_free
 
 __all__ = ["TableModel"]
 
@@ -250,30 +251,6 @@ class TableModel:
                 "Fit it again."
             ) from error
         return cls(classifier, encoder, roles, _read_json(folder / "fit.json"))
-
-
-def check_free(folder: Path, *, overwrite: bool) -> None:
-    """Raise if the folder cannot be written, is no model, or may not be overwritten."""
-    _check_writable(folder)
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-        return
-    if not (folder / "manifest.json").is_file():
-        raise ModelFolderError(f"{folder} exists and is no model folder; choose another name.")
-    if not overwrite:
-        raise ModelFolderError(f"{folder} holds a model already. Pass --overwrite to replace it.")
-
-
-def _check_writable(folder: Path) -> None:
-    """Raise if no temporary folder can be made beside it."""
-    if folder.resolve() == Path.cwd():
-        raise ModelFolderError(f"{folder} is the folder you are in; name another one.")
-    place = next(path for path in folder.absolute().parents if path.exists())
-    try:
-        with tempfile.TemporaryDirectory(dir=place):
-            pass
-    except OSError as error:
-        reason = f"{place}: {error.strerror}"
-        raise ModelFolderError(f"{folder} cannot be written. {reason}.") from error
 
 
 def _check_manifest(folder: Path) -> None:

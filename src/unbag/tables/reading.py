@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import glob
 import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,21 +17,14 @@ import pyarrow.parquet as pq
 
 from unbag.errors import TableError
 from unbag.frames.chunks import CHUNK_ROWS, Chunk, TableInMemory, check_names
+from unbag.tables.files import data_suffix, find_files, format_of, partition_of
 from unbag.tables.prefetch import prefetch
 
 __all__ = ["TableFiles", "TableSource", "integer_columns", "open_table"]
 
-FORMATS = {
-    **{".csv": "CSV", ".tsv": "CSV", ".parquet": "Parquet", ".pq": "Parquet"},
-    **{".feather": "Arrow", ".arrow": "Arrow", ".ipc": "Arrow"},
-    **{".jsonl": "JSON", ".ndjson": "JSON"},
-}
-COMPRESSED = (".gz", ".bz2", ".zst")  # CSV and JSON only; the others compress by themselves
 SEPARATORS = ",;\t|"
-EXAMPLES = Path(__file__).parents[1] / "datasets" / "examples"
 HEADER_BYTES, JSON_BYTES = 1 << 16, 1 << 24
 INTEGER = r"^(0|-?[1-9]\d{0,17})$"
-NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
 class TableSource(Protocol):
@@ -56,19 +47,16 @@ class TableFiles:
         self, paths: Sequence[Path], *, root: Path | None = None, chunk_rows: int = CHUNK_ROWS
     ) -> None:
         self.paths, self.chunk_rows = list(paths), chunk_rows
-        self.format = _format_of(self.paths[0])
+        self.format = format_of(self.paths[0])
         self.columns = _names_of(self.paths[0])
-        self.partitions = {path: _partition_of(path, root, self.columns) for path in self.paths}
-        self.names = self._names(self.paths[0], self.columns)
+        self.partitions = {path: partition_of(path, root, self.columns) for path in self.paths}
+        self.names = [*self.columns, *self.partitions[self.paths[0]]]
         check_names(self.names, str(self.paths[0]))
         for path in self.paths[1:]:
-            self._check_same_columns(self._names(path, _names_of(path)), path)
+            self._check_same_columns(path)
 
-    def _names(self, path: Path, columns: list[str]) -> list[str]:
-        return [*columns, *self.partitions[path]]
-
-    def _check_same_columns(self, names: list[str], path: Path) -> None:
-        for name in sorted(set(self.names) ^ set(names)):
+    def _check_same_columns(self, path: Path) -> None:
+        for name in sorted(set(self.names) ^ {*_names_of(path), *self.partitions[path]}):
             has, lacks = (self.paths[0], path) if name in self.names else (path, self.paths[0])
             raise TableError(f"{lacks}: column {name!r} is missing, which {has} has.")
 
@@ -149,60 +137,6 @@ def integer_columns(source: TableSource, names: Sequence[str]) -> list[str]:
     return found
 
 
-def find_files(source: str | Path) -> list[Path]:
-    """Files meant by a path, a folder or a pattern, in the order of their names."""
-    path = _example(str(source)) or Path(source)
-    if path.is_dir():
-        files = (p for p in path.rglob("*") if p.is_file() and not p.name.startswith((".", "_")))
-        found = sorted(p for p in files if _data_suffix(p) in FORMATS)
-    elif path.exists():
-        found = [path]
-    else:
-        found = sorted(Path(p) for p in glob.glob(str(source), recursive=True))
-    if not found:
-        raise TableError(f"{source}: there is no such file, and no table in it.")
-    formats = sorted({_format_of(p) for p in found})
-    if len(formats) > 1:
-        raise TableError(f"{source} holds both {' and '.join(formats)} files; give one kind.")
-    return found
-
-
-def _example(source: str) -> Path | None:
-    """Path of a table that ships with the package, such as ``example:conversions``."""
-    if not source.startswith("example:"):
-        return None
-    path = EXAMPLES / f"{source.removeprefix('example:')}.csv"
-    if not path.is_file():
-        known = ", ".join(sorted(f"example:{p.stem}" for p in EXAMPLES.glob("*.csv")))
-        raise TableError(f"There is no {source}; there are {known}.")
-    return path
-
-
-def _data_suffix(path: Path) -> str:
-    """Ending of a name without that of its compression."""
-    return Path(path.stem).suffix if path.suffix in COMPRESSED else path.suffix
-
-
-def _format_of(path: Path) -> str:
-    kind = FORMATS.get(_data_suffix(path))
-    if kind is None or (path.suffix in COMPRESSED and kind not in ("CSV", "JSON")):
-        raise TableError(
-            f"{path}: the name must end in {', '.join(FORMATS)}, or .csv.gz and the like, got "
-            f"{path.suffix or 'nothing'!r}."
-        )
-    return kind
-
-
-def _partition_of(path: Path, root: Path | None, columns: Sequence[str]) -> dict[str, str | None]:
-    """Values of the folders named ``column=value`` above a file."""
-    if root is None:
-        return {}
-    parts = path.relative_to(root).parts if root.is_dir() else path.parts
-    pairs = [part.partition("=") for part in parts[:-1] if "=" in part]
-    values = {unquote(name): unquote(value) for name, _, value in pairs}
-    return {n: None if v == NO_VALUE else v for n, v in values.items() if n not in columns}
-
-
 def _with_constants(
     batch: pa.RecordBatch, values: dict[str, str | None], columns: list[str]
 ) -> pa.RecordBatch:
@@ -211,7 +145,7 @@ def _with_constants(
 
 
 def _names_of(path: Path) -> list[str]:
-    kind = _format_of(path)
+    kind = format_of(path)
     with _named(path):
         if kind == "Parquet":
             return list(pq.read_schema(path).names)
@@ -227,7 +161,7 @@ def _names_of(path: Path) -> list[str]:
 
 def _separated(path: Path) -> pacsv.ParseOptions:
     """The separator that comes most often in the header, outside quotes."""
-    if _data_suffix(path) == ".tsv":
+    if data_suffix(path) == ".tsv":
         return pacsv.ParseOptions(delimiter="\t")
     with pa.input_stream(str(path), compression="detect") as stream:
         header = stream.read(HEADER_BYTES).decode("utf-8", "replace").partition("\n")[0]

@@ -14,7 +14,6 @@ from unbag.bags import Bags
 from unbag.errors import BagDataWarning, TableError
 from unbag.frames import TableEncoder
 from unbag.frames.chunks import require
-from unbag.frames.encoder import MAX_CATEGORIES, N_BUCKETS
 from unbag.tables.grouping import grouped
 from unbag.tables.index import BagIndex, BagTally
 from unbag.tables.leaks import BagCopies, RepeatedKeys
@@ -61,8 +60,6 @@ def scan_table(
     *,
     bag_table: Any = None,
     encoder: TableEncoder | None = None,
-    max_categories: int = MAX_CATEGORIES,
-    n_buckets: int = N_BUCKETS,
 ) -> BagTable:
     """Find the bags and decide how each column is used, in one pass; see `scan_columns`.
 
@@ -75,8 +72,6 @@ def scan_table(
         Table with one row a bag, which then holds the proportions.
     encoder : TableEncoder, optional
         That of a fitted model; None makes one from the columns.
-    max_categories, n_buckets : int
-        As for `TableEncoder.fit`.
 
     Examples
     --------
@@ -106,8 +101,7 @@ def scan_table(
     copies.check()
     keys.check()
     if encoder is None:
-        encoder = TableEncoder(max_categories=max_categories, n_buckets=n_buckets)
-        encoder.fit_scans(scans)
+        encoder = TableEncoder().fit_scans(scans)
     if not encoder.used:
         raise TableError("No column can be learned from: " + _unused(encoder))
     return BagTable(source, roles, index, encoder)
