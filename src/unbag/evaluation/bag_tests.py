@@ -23,6 +23,8 @@ __all__ = [
     "dispersion",
     "dispersion_within",
     "draw_random_bags",
+    "holm",
+    "not_asked",
     "one_class",
     "rounding",
     "size_drift",
@@ -48,6 +50,20 @@ def outputs_of(bags: Bags) -> tuple[Array, Array, Array]:
     proportions = bags.proportions.reshape(bags.n_bags, -1)
     sizes = bags.sizes.astype(float)
     return proportions, sizes, np.clip(sizes @ proportions / sizes.sum(), 1e-9, 1 - 1e-9)
+
+
+def not_asked(reason: str) -> Answer:
+    """A question that does not arise."""
+    return Answer(float("nan"), float("nan"), reason)
+
+
+def holm(p_values: Array) -> Array:
+    """P-values made so large that the chance of any false one below a level is that level."""
+    ranks = np.argsort(p_values)
+    grown = np.maximum.accumulate(p_values[ranks] * np.arange(len(ranks), 0, -1))
+    adjusted = np.empty(len(ranks))
+    adjusted[ranks] = np.minimum(grown, 1.0)
+    return adjusted
 
 
 def _bonferroni(p_values: list[float]) -> float:
@@ -159,8 +175,6 @@ def draw_random_bags(proportions: Array, bags: Bags, n_draws: int) -> Array:
 
 def one_class(bags: Bags) -> Answer:
     """Whether more bags hold one class only than random draws would give."""
-    if bags.noise_variance is not None:
-        return Answer(float("nan"), float("nan"), "proportions are noisy")
     proportions, sizes, prior = outputs_of(bags)
     found = []
     for a, p in zip(proportions.T, prior, strict=True):
@@ -187,8 +201,6 @@ def rounding(bags: Bags) -> Answer:
     The effect is the share by which rounding raises the variance of a proportion. Chance explains
     coarse steps in small bags; no chance makes a count fractional.
     """
-    if bags.noise_variance is not None:
-        return Answer(float("nan"), float("nan"), "proportions are noisy")
     proportions, sizes, prior = outputs_of(bags)
     step, chance = rounding_grid(bags.proportions, bags.sizes)
     whole = are_whole_counts(proportions, sizes)
@@ -206,8 +218,6 @@ def rounding(bags: Bags) -> Answer:
 
 def suppression(bags: Bags) -> Answer:
     """Whether small counts are missing, as when counts below a threshold are withheld."""
-    if bags.noise_variance is not None:
-        return Answer(float("nan"), float("nan"), "proportions are noisy")
     proportions, sizes, prior = outputs_of(bags)
     found = []
     for a, p in zip(proportions.T, prior, strict=True):
@@ -234,8 +244,6 @@ def _missing_below(
 
 def clipping(bags: Bags) -> Answer:
     """Whether proportions pile up at their largest or smallest value."""
-    if bags.noise_variance is not None:
-        return Answer(float("nan"), float("nan"), "proportions are noisy")
     proportions, sizes, prior = outputs_of(bags)
     found = []
     for a, p in zip(proportions.T, prior, strict=True):
@@ -265,7 +273,7 @@ def size_drift(bags: Bags) -> Answer:
     """
     proportions, sizes, prior = outputs_of(bags)
     if (sizes == sizes[0]).all():
-        return Answer(float("nan"), float("nan"), "all bags are equally large")
+        return not_asked("all bags are equally large")
     lever = sizes * (sizes - (sizes @ sizes) / sizes.sum())
 
     def standard(drawn: Array, p: float) -> Any:

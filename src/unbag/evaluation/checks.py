@@ -16,7 +16,7 @@ from unbag.bags.tasks import refuse_amounts
 from unbag.errors import BagDataError, BagDataWarning
 from unbag.evaluation import bag_tests, feature_tests, order_tests
 from unbag.evaluation.bag_report import BagReport, Bias, Finding
-from unbag.evaluation.bag_tests import Answer
+from unbag.evaluation.bag_tests import Answer, holm, not_asked
 from unbag.frames import frame_encoder
 
 __all__ = ["CHECKS", "check_bags", "check_made_bags"]
@@ -28,6 +28,7 @@ class _Check:
     bias: Callable[[Answer], Bias]
     advice: str
     needs_blocks: bool = False
+    exact: bool = False  # asked of exact proportions only
 
 
 # What each finding does to the estimate. If bags draw their instances from laws of their own,
@@ -62,24 +63,28 @@ CHECKS: dict[str, _Check] = {
         bag_tests.one_class,
         lambda found: "upper",
         "Bags were formed by label. Use those of one class as labelled instances.",
+        exact=True,
     ),
     "rounding": _Check(
         bag_tests.rounding,
         lambda found: "upper",
         'If they were rounded, ask for counts, or say so: noise_variance="rounding" in Python, '
         "--noise rounding on the command line. Other noise needs its variance there.",
+        exact=True,
     ),
     "suppression": _Check(
         bag_tests.suppression,
         lambda found: "unreliable",
         "Small counts are withheld: which bags are missing depends on their labels. Ask for noise "
         "instead of suppression, or use larger bags.",
+        exact=True,
     ),
     "clipping": _Check(
         bag_tests.clipping,
         lambda found: "unreliable",
         "Extreme proportions were cut off. Ask for the counts, or drop those bags knowing that "
         "the rest is no random choice.",
+        exact=True,
     ),
     "size_drift": _Check(
         bag_tests.size_drift,
@@ -181,33 +186,38 @@ def check_made_bags(
     """
     refuse_amounts(bags.task, "check_bags")
     results = _answers(bags, read_blocks(blocks, bags.bag_of_row, bags.ids), level)
-    corrected = _holm({name: found.p_value for name, found in results.items()})
+    p_values = np.array([found.p_value for found in results.values()])
+    asked = ~np.isnan(p_values)
+    p_values[asked] = holm(p_values[asked])
     findings = [
         Finding(
             name,
-            corrected[name],
+            float(p_value),
             found.effect,
             found.detail + _at_fault(found.features, names),
-            bool(corrected[name] <= level),
+            bool(p_value <= level),
             CHECKS[name].bias(found),
             CHECKS[name].advice,
         )
-        for name, found in results.items()
+        for (name, found), p_value in zip(results.items(), p_values, strict=True)
     ]
     return BagReport(findings, bags.n_bags, level)
 
 
 def _answers(bags: Bags, blocks: Any, level: float) -> dict[str, Answer]:
     """Answers to all questions; what rounding explains is put down to nothing else."""
-    rounding = bag_tests.rounding(bags)
+    rounding = _asked("rounding", bags, blocks)
     step, _ = rounding_grid(bags.proportions, bags.sizes)
     if rounding.p_value <= level and step:
         bags = replace(bags, noise_variance=np.full(bags.n_bags, step**2 / 12))
-    found = {
-        name: check.test(bags, blocks) if check.needs_blocks else check.test(bags)
-        for name, check in CHECKS.items()
-    }
-    return found | {"rounding": rounding}
+    return {name: _asked(name, bags, blocks) for name in CHECKS} | {"rounding": rounding}
+
+
+def _asked(name: str, bags: Bags, blocks: Any) -> Answer:
+    check = CHECKS[name]
+    if check.exact and bags.noise_variance is not None:
+        return not_asked("proportions are noisy")
+    return check.test(bags, blocks) if check.needs_blocks else check.test(bags)
 
 
 def _at_fault(features: Sequence[int], names: Sequence[str] | None, most: int = 3) -> str:
@@ -216,13 +226,3 @@ def _at_fault(features: Sequence[int], names: Sequence[str] | None, most: int = 
         return ""
     shown = [f"feature {i}" if names is None else names[i] for i in features[:most]]
     return f" ({', '.join(shown)}{', ...' if len(features) > most else ''})"
-
-
-def _holm(p_values: dict[str, float]) -> dict[str, float]:
-    """Holm's correction; questions that do not arise stay out of it."""
-    asked = sorted((p, name) for name, p in p_values.items() if not np.isnan(p))
-    corrected, highest = dict(p_values), 0.0
-    for rank, (p, name) in enumerate(asked):
-        highest = max(highest, min(1.0, (len(asked) - rank) * p))
-        corrected[name] = highest
-    return corrected

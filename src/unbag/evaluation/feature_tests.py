@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from unbag.bags import Bags
-from unbag.evaluation.bag_tests import Answer, dispersion_within, noise_of, outputs_of
+from unbag.evaluation.bag_tests import (
+    Answer,
+    dispersion_within,
+    noise_of,
+    not_asked,
+    outputs_of,
+)
 from unbag.evaluation.intervals import pearson_tail
 
 __all__ = ["duplicates", "homogeneity", "one_value", "signal"]
@@ -48,9 +54,9 @@ def homogeneity(bags: Bags, *, seed: int = 0) -> Answer:
     asked = asked[np.ptp(features[:, asked], axis=0) > 0]
     spread = bags.n_instances - bags.n_bags
     if spread < 2:
-        return Answer(float("nan"), float("nan"), "bags of one cannot be compared")
+        return not_asked("bags of one cannot be compared")
     if not len(asked):
-        return Answer(float("nan"), float("nan"), "no feature varies")
+        return not_asked("no feature varies")
     p_values, shares = _compare_between(features[:, asked], bags, spread)
     adjusted = stats.false_discovery_control(p_values)
     different = int((adjusted < 0.05).sum())
@@ -73,7 +79,7 @@ def one_value(bags: Bags) -> Answer:
     found = _with_one_value(features, bags)
     spread = bags.n_instances - bags.n_bags
     if spread < 2 or not len(found):
-        return Answer(float("nan"), float("nan"), "no number has one value a bag")
+        return not_asked("no number has one value a bag")
     p_values, _ = _compare_between(features[:, found], bags, spread)
     ties = _rank_correlations(features[np.ix_(bags.starts, found)], bags)
     chance = 2 * stats.t.sf(ties * np.sqrt((bags.n_bags - 2) / (1 - ties**2)), bags.n_bags - 2)
@@ -202,7 +208,7 @@ def _copies_among_repeats(code: Array, owner: Array, sizes: Array) -> Answer:
     n_pairs = float((repeats[rare] * (repeats[rare] - 1) / 2).sum())
     expected = n_pairs * float(sizes @ (sizes - 1)) / (sizes.sum() * (sizes.sum() - 1))
     if expected < MIN_PAIRS:
-        return Answer(float("nan"), float("nan"), "too few rows are equal to tell copies by")
+        return not_asked("too few rows are equal to tell copies by")
     chosen = np.isin(code, rare)
     together = np.unique(np.stack([code[chosen], owner[chosen]]), axis=1, return_counts=True)[1]
     inside = float((together * (together - 1) / 2).sum())
@@ -229,7 +235,7 @@ def signal(bags: Bags) -> Answer:
     n_parts = min(int((singular > 1e-9 * max(singular[0], 1e-300)).sum()), bags.n_bags // 5)
     n_rest = bags.n_bags - n_parts - 1
     if n_parts < 1 or singular[0] < 1e-9:
-        return Answer(float("nan"), float("nan"), "features do not differ, or bags are few")
+        return not_asked("features do not differ, or bags are few")
     target = bags.proportions.reshape(bags.n_bags, -1)
     target = np.sqrt(bags.sizes)[:, None] * (target - np.average(target, 0, bags.sizes))
     share = (vectors[:, :n_parts].T @ target) ** 2

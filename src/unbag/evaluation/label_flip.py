@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from unbag.bags import Bags
+from unbag.evaluation.bag_tests import holm
 from unbag.evaluation.risk import checked_scores
 from unbag.randomness import numpy_generator
 
@@ -136,7 +137,7 @@ def _findings(labels: Array, outputs: Array, task: str) -> tuple[Array, Array]:
     products = labels * outputs
     straight = np.arange(products.shape[1])
     inverted = products.mean(axis=0) < 0
-    p_values = np.where(inverted, _holm(_p_values(-products)), 1.0)
+    p_values = np.where(inverted, holm(_p_values(-products)), 1.0)
     return np.where(inverted, -1 - straight, straight), p_values
 
 
@@ -185,12 +186,3 @@ def _p_values(products: Array) -> Array:
     telling = error > 1e-9 * np.abs(mean)
     ratio = mean / np.where(telling, error, 1.0)
     return np.where(telling, stats.t.sf(ratio, len(products) - 1), 1.0)
-
-
-def _holm(p_values: Array) -> Array:
-    """P-values made so large that the chance of any false one below a level is that level."""
-    ranks = np.argsort(p_values)
-    grown = np.maximum.accumulate(p_values[ranks] * np.arange(len(ranks), 0, -1))
-    adjusted = np.empty(len(ranks))
-    adjusted[ranks] = np.minimum(grown, 1.0)
-    return adjusted

@@ -31,64 +31,46 @@ def confusion_matrix(
     Returns
     -------
     value, low, high : array of shape (n_classes, n_classes)
-        With t intervals from the bags' contributions. Unbiased, so entries may be negative.
+        With t intervals of the jackknife over bags, NaN below three bags. Unbiased, so entries may
+        be negative.
 
     Notes
     -----
     Noise that is independent from class to class adds to squares of a class alone, none of which
     is used: nothing need be known of it.
     """
-    predicted = bags.mean(decisions)
-    parts = _contributions(predicted, bags.proportions, bags.sizes.astype(float))
-    matrices = _to_confusion(*parts)
-    value = matrices.mean(axis=0)
-    error = matrices.std(axis=0, ddof=1) / np.sqrt(bags.n_bags)
-    half = stats.t.ppf((1 + confidence) / 2, bags.n_bags - 1) * error
+    h, y, n_bags = bags.mean(decisions), bags.proportions, bags.n_bags
+    sizes = bags.sizes.astype(float)[:, None]
+    parts = np.concatenate([np.ones_like(sizes), h - y, h + y, h], axis=1)
+    # Sums over bags of sizes, sized means, and sized products of residuals with both.
+    products = sizes[:, :, None] * parts[:, :, None] * (h - y)[:, None, :]
+    sums = np.concatenate([(sizes * parts)[:, :, None], products], axis=2)
+    total = sums.sum(axis=0)
+    value = _confusion(total, n_bags)
+    if n_bags < 3:
+        return value, value * np.nan, value * np.nan
+    error = np.sqrt((n_bags - 1) * _confusion(total - sums, n_bags - 1).var(axis=0))
+    half = stats.t.ppf((1 + confidence) / 2, n_bags - 1) * error
     return value, value - half, value + half
 
 
-def _contributions(
-    predicted: Array, proportions: Array, sizes: Array
-) -> tuple[Array, Array, Array, Array]:
-    """Each bag's share, averaging to E[e e'], E[e (h + y)'], E[e] and E[h] (diagonals aside)."""
-    shares = sizes / sizes.sum()
+def _confusion(sums: Array, n_bags: int) -> Array:
+    """Confusion matrix from sums over bags (..., 1 + 3 n_classes, 1 + n_classes)."""
+    n_classes, n_instances = sums.shape[-1] - 1, sums[..., :1, :1]
+    means = sums[..., :, :1] / n_instances
+    gaps, chosen = means[..., 1 : 1 + n_classes, 0], means[..., 1 + 2 * n_classes :, 0]
+    outer = means * gaps[..., None, :]
     # The product of two means holds a covariance too, divided by the number of instances.
-    scale = len(sizes) / (len(sizes) - 1) * (1 - 1 / sizes.sum())
-    residual, total = predicted - proportions, predicted + proportions
-    means = shares @ residual, shares @ total
-    e, t = residual - means[0], total - means[1]
-    weighted = sizes[:, None, None] * scale
-    squares = weighted * e[:, :, None] * e[:, None, :]
-    crosses = weighted * e[:, :, None] * t[:, None, :]
-    of_mean = (shares * len(sizes))[:, None]
-    squares = squares + _product(means[0], means[0], of_mean * e, of_mean * e)
-    crosses = crosses + _product(means[0], means[1], of_mean * e, of_mean * t)
-    chosen = shares @ predicted
-    return squares, crosses, means[0] + of_mean * e, chosen + of_mean * (predicted - chosen)
-
-
-def _product(first: Array, second: Array, first_part: Array, second_part: Array) -> Array:
-    """Product of two means, and each bag's part in it to first order."""
-    middle = np.outer(first, second)
-    return (
-        middle
-        + first_part[:, :, None] * second[None, None, :]
-        + first[None, :, None] * second_part[:, None, :]
-    )
-
-
-def _to_confusion(squares: Array, crosses: Array, gaps: Array, chosen: Array) -> Array:
-    n_classes = squares.shape[1]
-    sums = -squares
-    differences = -(crosses - crosses.swapaxes(1, 2)) / 2
+    spread = (sums[..., :, 1:] - n_instances * outer) / (n_bags - 1) * (1 - 1 / n_instances)
+    products = outer + spread
+    squares = products[..., 1 : 1 + n_classes, :]
+    crosses = products[..., 1 + n_classes : 1 + 2 * n_classes, :].swapaxes(-1, -2)
+    differences = (crosses.swapaxes(-1, -2) - crosses) / 2
     # The least change by which every row sum of C - C' becomes the prior less the share chosen.
-    missing = (-gaps - differences.sum(axis=2)) / n_classes
-    differences = differences + missing[:, :, None] - missing[:, None, :]
-    matrix = (sums + differences) / 2
-    diagonal = np.arange(n_classes)
-    matrix[:, diagonal, diagonal] = 0
-    matrix[:, diagonal, diagonal] = chosen - matrix.sum(axis=1)
-    return matrix
+    missing = (-gaps - differences.sum(axis=-1)) / n_classes
+    differences = differences + missing[..., :, None] - missing[..., None, :]
+    matrix = (differences - squares) / 2 * (1 - np.eye(n_classes))
+    return matrix + np.eye(n_classes) * (chosen - matrix.sum(axis=-2))[..., None, :]
 
 
 def multiclass_log_loss(

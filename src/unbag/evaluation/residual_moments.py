@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from unbag.bags import Bags
 from unbag.evaluation.intervals import ResidualMoments
-from unbag.evaluation.positives import Positives, ScoreTable, fit_positives, score_table
+from unbag.evaluation.positives import Positives, fit_positives, score_table
 from unbag.evaluation.weighting import Fit
 
 __all__ = [
@@ -52,39 +52,32 @@ def binary_moments(positives: Positives) -> ResidualMoments:
     Of the two the one with heavier tails: few bags cannot tell how sure scores deserve to be.
     """
     table = positives.table
-    laws = [_moments_at(table, chances) for chances in (table.scores, positives.chances)]
+    laws = [
+        score_moments(table.scores[:, None], "binary", shares=table.shares, chances=chances)
+        for chances in (None, positives.chances[:, None])
+    ]
     return max(laws, key=lambda law: law.fourth)
 
 
-def _moments_at(table: ScoreTable, chances: Array) -> ResidualMoments:
-    second, fourth, sixth = (
-        table.average(chances * (1 - table.scores) ** m + (1 - chances) * table.scores**m)
-        for m in (2, 4, 6)
-    )
-    return (
-        ResidualMoments(fourth=fourth / second, sixth=sixth / second)
-        if second
-        else ResidualMoments()
-    )
-
-
-def score_moments(scores: Array, task: str, *, shares: Array | None = None) -> ResidualMoments:
+def score_moments(
+    scores: Array, task: str, *, shares: Array | None = None, chances: Array | None = None
+) -> ResidualMoments:
     """Shape of a score's residual, as if the scores were calibrated; of several labels, of each.
 
     Only ratios of moments are taken from that assumption; the risk itself scales them. Proportions
     have no part in it, so that weights may depend on it. Instances count by their ``shares``, or
-    alike.
+    alike; ``chances`` of a positive replace the scores'.
     """
-    n_outputs = scores.shape[1]
+    n_outputs, chances = scores.shape[1], scores if chances is None else chances
     law = ResidualMoments(n_outputs=n_outputs, n_labels=1 if task == "multiclass" else n_outputs)
     if task == "multiclass":
-        squares = (scores**2).sum(axis=1, keepdims=True) - 2 * scores + 1
-        moments = [(scores * squares**m).sum(axis=1) for m in (1, 2, 3)]
+        wrong, right = 0 * scores, (scores**2).sum(axis=1, keepdims=True) - 2 * scores + 1
     else:
-        chance = scores * (1 - scores)
-        powers = [scores ** (m - 1) + (1 - scores) ** (m - 1) for m in (2, 4, 6)]
-        moments = [(chance * power).sum(axis=1) for power in powers]
-    second, fourth, sixth = (np.average(values, weights=shares) for values in moments)
+        wrong, right = scores**2, (1 - scores) ** 2
+    second, fourth, sixth = (
+        np.average((chances * right**m + (1 - chances) * wrong**m).sum(axis=1), weights=shares)
+        for m in (1, 2, 3)
+    )
     return replace(law, fourth=fourth / second, sixth=sixth / second) if second else law
 
 

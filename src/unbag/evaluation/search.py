@@ -137,6 +137,7 @@ def search_trials(
     0.01
     """
     from unbag.training import Settings, Training, held_out_risk
+    from unbag.training.scoring import scores_of
 
     check_some("trials", trials)
     check_some("models", models)
@@ -164,7 +165,8 @@ def search_trials(
     best = ranked[0][2]
     candidates = [_candidate(model, result) for model, _, result in ranked] + done
     spent = sum(candidate.n_epochs for candidate in candidates)
-    return Search(best, candidates[0], candidates, _reported(best, report), spent)
+    risk = estimate_risk(scores_of(best, report.X, task=report.task), report)
+    return Search(best, candidates[0], candidates, risk, spent)
 
 
 def _ranked(trainings: dict[Any, Training]) -> list[tuple[Any, int, TrialResult]]:
@@ -195,14 +197,3 @@ def _keep_only(
 
 def _candidate(model: Any, result: TrialResult) -> Candidate:
     return Candidate(result.trial, model, _risk(result), result.n_epochs, result.best_epoch)
-
-
-def _reported(result: TrialResult, bags: Bags) -> Estimate:
-    import torch
-
-    from unbag.training.batches import as_inputs, as_tensor
-
-    with torch.no_grad():
-        logits = result.model(as_inputs(as_tensor(bags.X, torch.device("cpu"))))
-    scores = logits.softmax(dim=-1) if bags.task == "multiclass" else logits.sigmoid()
-    return estimate_risk(scores.reshape(len(bags.X), -1), bags)

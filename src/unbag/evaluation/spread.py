@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from unbag.evaluation.intervals import pearson_quantile
-from unbag.evaluation.positives import Positives
+from unbag.evaluation.positives import Positives, ScoreTable
 
 __all__ = [
     "Spread",
@@ -77,25 +77,6 @@ def spread_of(
     have variance :math:`V \sigma_u^2 + C^2` (D13), with :math:`C = \mathrm{Cov}(e, u)`.
     """
     linear, half = paired_factor(positives, gradient)
-    return _combined(positives, gradient, share_gradient, linear, half, noise_kurtosis)
-
-
-def paired_factor(positives: Positives, gradient: Array) -> tuple[Array, float]:
-    table = positives.table
-    centred = gradient - table.average(gradient)
-    control = positives.control - table.average(positives.control)
-    slope = table.average(centred * control) / max(table.average(control**2), 1e-12)
-    return centred - slope * positives.mix * control, slope * positives.mix / 2
-
-
-def _combined(
-    positives: Positives,
-    gradient: Array,
-    share_gradient: Array,
-    linear: Array,
-    half: float,
-    noise_kurtosis: float,
-) -> Spread:
     table, chances = positives.table, positives.chances
     law = _Law(np.stack([1 - chances, chances]) * table.shares)
     residual = np.stack([0 - positives.control, 1 - positives.control])
@@ -117,6 +98,24 @@ def _combined(
     freedom = 1 / (1 / table.freedom + 1 / table.n_bags)
     # Equal scores make no metric vary, whatever the labels.
     return Spread(float(np.sqrt(variance)), float(third / max(variance, 1e-30) ** 1.5), freedom)
+
+
+def paired_factor(positives: Positives, gradient: Array) -> tuple[Array, float]:
+    """What meets the residual in a bag: its part that is linear in the score, and half of e's."""
+    centred, control, slope = _along_control(positives, gradient)
+    return centred - slope * positives.mix * control, slope * positives.mix / 2
+
+
+def _along_control(positives: Positives, gradient: Array) -> tuple[Array, Array, float]:
+    """Gradient and control, both of mean zero, and the slope of one on the other."""
+    table = positives.table
+    centred = gradient - table.average(gradient)
+    control = positives.control - table.average(positives.control)
+    return centred, control, table.average(centred * control) / _explained(table, control)
+
+
+def _explained(table: ScoreTable, control: Array) -> float:
+    return max(float(table.average(control**2)), 1e-12)
 
 
 def _mixed_third(
@@ -188,10 +187,8 @@ def mass_covariance(
 ) -> Array:
     """Covariance of the mass of ``y - offset`` at each score with a metric of these gradients."""
     table, chances = positives.table, positives.chances
-    centred = gradient - table.average(gradient)
-    control = positives.control - table.average(positives.control)
-    explained = max(table.average(control**2), 1e-12)
-    slope = table.average(centred * control) / explained
+    centred, control, slope = _along_control(positives, gradient)
+    explained = _explained(table, control)
     # D13. The part along the control is known through the residuals' variance, the rest by
     # regression.
     along = (1 - positives.mix) ** 2 + positives.mix**2 * positives.variance / (2 * explained)
