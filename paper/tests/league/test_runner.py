@@ -152,11 +152,24 @@ def test_one_run_makes_the_start_that_others_wait_for(tmp_path):
     assert len(several._wave(several.missing())) == 2
 
 
+def test_rows_of_another_machine_are_merged(tmp_path):
+    run = run_of("dllp", made_up())
+    add(tmp_path / "gpu", [run], [0.1])
+    result = CliRunner().invoke(
+        app, ["merge", str(tmp_path / "gpu"), "--store", str(tmp_path / "rows"), "--commit", "0f"]
+    )
+    assert result.exit_code == 0, result.output
+    [row] = league_rows(tmp_path / "rows")
+    assert row.spec == run and row.outcome["commit"] == "0f"
+
+
 def test_the_page_says_what_was_not_run():
     page = league_page(SMALL, [row_of(bag_size=2, epochs=1, images_per_batch=60, check_every=1)])
     assert "1 of 4 cells have a run" in page
-    assert "| DLLP | 80.0 (1) | 70.0 (1) | 70.0 (1) | not run | not run | not run |" in page
-    assert "| others, as published | 91.5 |" in page
+    assert "| DLLP | test set | 80.0 (1) | not run |" in page
+    assert "| DLLP | held-out bags | 70.0 (1) | not run |" in page
+    assert "| others, published | - | 91.5 | - |" in page
+    assert "held-out bags |" not in league_page(load_grid("goal"), [])
 
 
 @pytest.mark.parametrize("name", GRIDS)

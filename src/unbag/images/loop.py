@@ -163,10 +163,11 @@ def train_on_bags(
 
 
 def _batches(data: ImageBags, n_batches: int, generator: torch.Generator) -> Iterator[Tensor]:
-    """Bags in random order, cut into batches."""
+    """Bags in random order, cut into batches of equally many; a rest waits for another epoch."""
     device = data.images.device
     order = torch.randperm(data.bags.n_bags, device=device, generator=generator)
-    yield from order.tensor_split(n_batches)
+    per_batch = len(order) // n_batches
+    yield from order[: per_batch * n_batches].split(per_batch)
 
 
 class _Learner:

@@ -186,11 +186,19 @@ def merge(
     """
     from unbag_paper.runs.rows import Store
 
-    rows = Store(store)
+    rows = Store(store, read_spec=_any_spec)
     new = {str(folder): rows.merge(folder, commit=commit) for folder in folders}
     for folder, n_rows in new.items():
         opt.console(as_json).print(f"{folder}: {n_rows} new rows", soft_wrap=True)
     opt.answer({"store": str(store), "new_rows": new}, as_json)
+
+
+def _any_spec(text: str) -> Any:
+    """A trial of the paper's tables, or a run on bags of images, which has a method."""
+    from unbag_paper.league.spec import RunSpec
+    from unbag_paper.runs.trial_spec import TrialSpec
+
+    return (RunSpec if '"method"' in text else TrialSpec).from_json(text)
 
 
 def _grids(what: What, exact: bool) -> tuple[str, ...]:

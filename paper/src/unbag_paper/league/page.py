@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -15,10 +15,10 @@ __all__ = ["league_page"]
 
 NOT_RUN = "not run"
 _KINDS = {"random": "Random bags", "clusters": "Bags of similar images"}
-_COLUMNS: tuple[tuple[Choice, str], ...] = (
-    ("test", "test"),
-    ("held_out", "held-out"),
-    ("last", "last"),
+_CHOICES: tuple[tuple[Choice, str], ...] = (
+    ("test", "test set"),
+    ("held_out", "held-out bags"),
+    ("last", "last epoch"),
 )
 
 
@@ -37,9 +37,9 @@ def league_page(grid: LeagueGrid, rows: Sequence[LeagueRow]) -> str:
         f"{done} of {len(cells)} cells have a run. Net {grid.net}, {grid.epochs} epochs, batches "
         f"of {grid.images_per_batch} images, {grid.held_out:.0%} of the bags held out. Accuracy on "
         "the test set in percent, mean over seeds with its standard error and the number of seeds. "
-        "Columns say who chose rate and epoch, for each seed by itself: the test set, as most "
-        "publications do; held-out bags alone; or nobody, which is the last epoch of the rate that "
-        "held-out bags chose.",
+        "Rate and epoch are chosen for each seed by itself: by the test set, as most publications "
+        "do, or by held-out bags alone. The last epoch is that of the rate which held-out bags "
+        "chose.",
     ]
     parts += [_table(grid, kind, found) for kind in grid.bags]
     parts.append(_costs(grid, found))
@@ -47,25 +47,24 @@ def league_page(grid: LeagueGrid, rows: Sequence[LeagueRow]) -> str:
 
 
 def _table(grid: LeagueGrid, kind: Kind, found: dict[RunSpec, list[LeagueRow]]) -> Table:
-    header = ["method", *(f"{k}, {name}" for k in grid.bag_sizes for _, name in _COLUMNS)]
+    choices = [c for c in _CHOICES if grid.held_out or c[0] != "held_out"]
     lines = []
     for method in grid.methods:
         cells = [found.get(grid.cell(method, kind, size), []) for size in grid.bag_sizes]
-        texts = [accuracy(runs, by) for runs in cells for by, _ in _COLUMNS]
-        lines.append((Text(_label(method)), *map(Text, texts)))
+        for by, name in choices:
+            texts = [_label(method), name, *(accuracy(runs, by) for runs in cells)]
+            lines.append(tuple(map(Text, texts)))
     if kind == "random":
-        lines += [_given(label, values, grid) for label, values in grid.published.items()]
-        if grid.goal:
-            lines.append(_given("goal", grid.goal, grid))
-    return Table(f"{_KINDS[kind]}.", tuple(header), tuple(lines))
+        lines += [_given(f"{label}, published", v, grid) for label, v in grid.published.items()]
+        lines += [_given("goal", grid.goal, grid)] if grid.goal else []
+    header = ("method", "chosen by", *(f"bags of {size}" for size in grid.bag_sizes))
+    return Table(f"{_KINDS[kind]}.", header, tuple(lines))
 
 
-def _given(label: str, values: object, grid: LeagueGrid) -> tuple[Text, ...]:
+def _given(label: str, values: Mapping[str, float], grid: LeagueGrid) -> tuple[Text, ...]:
     """Numbers of others; most of them were chosen on the test set."""
-    known = dict(values)  # type: ignore[call-overload]
-    texts = [[f"{known[str(k)]:g}" if str(k) in known else "-", "", ""] for k in grid.bag_sizes]
-    name = label if label == "goal" else f"{label}, as published"
-    return (Text(name), *(Text(text) for three in texts for text in three))
+    texts = [f"{values[str(k)]:g}" if str(k) in values else "-" for k in grid.bag_sizes]
+    return tuple(map(Text, [label, "-", *texts]))
 
 
 def _label(method: str) -> str:

@@ -91,7 +91,9 @@ def train_run(spec: RunSpec, data: Labelled, machine: Machine) -> dict[str, Arra
     )
     seed = derive_seed("league", spec.seed, "batches")
     options: dict[str, Any] = {"settings": settings, "flip": flip, "seed": seed}
-    train_on_bags([net], bags.train, method, after_epoch=checks, **options)
+    # Sizes of batches never change, so the fastest kernels are worth looking for.
+    with torch.backends.cudnn.flags(benchmark=machine.device.startswith("cuda")):
+        train_on_bags([net], bags.train, method, after_epoch=checks, **options)
     return {name: np.array(values) for name, values in checks.found.items()}
 
 
@@ -114,7 +116,7 @@ class _Bagged:
             self._bags(data.X_train, one_hot, rows) for rows in (division.train, division.held_out)
         )
         self.test = self._images(data.X_test)
-        self.labels = torch.as_tensor(data.y_test, device=device)
+        self.labels = torch.tensor(np.array(data.y_test), device=device)
 
     def _bags(self, images: Array, one_hot: Array, rows: Array) -> ImageBags:
         shares = torch.as_tensor(one_hot[rows].mean(axis=1), device=self.device)
@@ -122,8 +124,11 @@ class _Bagged:
         return ImageBags(self._images(images[rows.ravel()]), bags)
 
     def _images(self, images: Array) -> Tensor:
-        moved = torch.as_tensor(images, device=self.device)
-        return moved.contiguous(memory_format=torch.channels_last)
+        return _on_device(images, self.device).contiguous(memory_format=torch.channels_last)
+
+
+def _on_device(images: Array, device: str) -> Tensor:
+    return torch.as_tensor(np.array(images), device=device)  # copied: workers share read-only maps
 
 
 def _net(spec: RunSpec, data: Labelled, machine: Machine) -> nn.Module:
@@ -154,7 +159,7 @@ def load_or_train_start(
     if path is not None and path.is_file():
         net.load_state_dict(load_file(path, device=machine.device))
         return
-    images = torch.as_tensor(data.X_train, device=machine.device)
+    images = _on_device(data.X_train, machine.device)
     settings = ContrastiveSettings(
         n_epochs=spec.start_epochs, images_per_batch=spec.images_per_batch
     )
