@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         BagStackingClassifier,
     )
     from unbag.evaluation import (
+        bag_learning_curve,
         bag_scorer,
         check_bags,
         check_flip,
@@ -65,6 +66,7 @@ __all__ = [
     "Roles",
     "TableEncoder",
     "TableModel",
+    "bag_learning_curve",
     "bag_posterior",
     "bag_scorer",
     "check_bags",
@@ -103,6 +105,7 @@ _HOMES = {
         "BagStackingClassifier",
     ),
     "unbag.evaluation": (
+        "bag_learning_curve",
         "bag_scorer",
         "check_bags",
         "check_flip",

@@ -9,6 +9,7 @@ from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.evaluate import evaluate, evaluate_bags
 from unbag.evaluation.importance import ColumnImportance, column_importance
 from unbag.evaluation.label_flip import FlipCheck, check_flip, repair_flip
+from unbag.evaluation.learning_curve import BagLearningCurve, bag_learning_curve
 from unbag.evaluation.natural_groups import GroupShares, estimate_groups
 from unbag.evaluation.natural_results import Bounds, NaturalEvaluation
 from unbag.evaluation.privacy import PrivacyNoise, privacy_noise
@@ -20,6 +21,7 @@ from unbag.evaluation.selection import bag_scorer, cross_fit_risk, cross_fit_sco
 __all__ = [
     "AmountEvaluation",
     "BagEffects",
+    "BagLearningCurve",
     "BagReport",
     "Baseline",
     "Bounds",
@@ -34,6 +36,7 @@ __all__ = [
     "NaturalEvaluation",
     "PrivacyNoise",
     "Search",
+    "bag_learning_curve",
     "bag_scorer",
     "check_bags",
     "check_flip",

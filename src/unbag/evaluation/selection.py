@@ -123,7 +123,7 @@ def cross_fit_risk(
     >>> cross_fit_risk(BagRidgeClassifier(), X, y, bags=ids).value < 0.2
     True
     """
-    target = _target_of(y, bags, noise_variance)
+    target = target_of(y, bags, noise_variance)
     folds = list(BagKFold(n_splits).split(X, target))
     data = as_bags(None, target)
     own = [np.unique(data.bag_of_row[test]) for _, test in folds]
@@ -177,12 +177,12 @@ def cross_fit_scores(
     >>> scores.shape, bool(np.mean((scores[:, 1] > 0.5) == labels) > 0.8)
     ((400, 2), True)
     """
-    target = _target_of(y, bags, noise_variance)
+    target = target_of(y, bags, noise_variance)
     folds = list(BagKFold(n_splits).split(X, target))
     return _cross_fitted(estimator, X, target, folds, executor)
 
 
-def _target_of(y: Any, bags: Any, noise_variance: Any) -> BagTarget:
+def target_of(y: Any, bags: Any, noise_variance: Any) -> BagTarget:
     ids = bags_of(y, bags)
     if ids is None:
         raise BagDataError("Cross-fitting needs the bags: pass `bags`, or a BagTarget as y.")
@@ -192,14 +192,14 @@ def _target_of(y: Any, bags: Any, noise_variance: Any) -> BagTarget:
 def _cross_fitted(
     estimator: Any, X: Any, target: BagTarget, folds: list[Any], executor: Executor | None
 ) -> Array:
-    parts = (executor or SerialExecutor()).map(_fit_fold, folds, shared=(estimator, X, target))
+    parts = (executor or SerialExecutor()).map(fit_fold, folds, shared=(estimator, X, target))
     scores = np.zeros((len(target), *parts[0].shape[1:]))
     for (_, test), part in zip(folds, parts, strict=True):
         scores[test] = part
     return scores
 
 
-def _fit_fold(shared: tuple[Any, Any, BagTarget], fold: tuple[Array, Array]) -> Array:
+def fit_fold(shared: tuple[Any, Any, BagTarget], fold: tuple[Array, Array]) -> Array:
     """Scores of a fold's held-out instances by a fit to the others."""
     from sklearn.base import clone
     from sklearn.utils import _safe_indexing

@@ -1,16 +1,25 @@
-"""What drives a model of a table: the importance of its columns on held-out bags."""
+"""What people ask of a model of a table: what drives it, and would more bags help?"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from unbag.bags import Bags
 from unbag.bags.holdout import take_bags
+from unbag.estimators import BagStackingClassifier
 from unbag.estimators.tree_stopping import gathered
-from unbag.evaluation import ColumnImportance, column_importance
+from unbag.evaluation import (
+    BagLearningCurve,
+    ColumnImportance,
+    bag_learning_curve,
+    column_importance,
+)
 from unbag.frames import TableEncoder
+from unbag.parallel import Executor
 
-__all__ = ["table_importance"]
+__all__ = ["table_importance", "table_learning_curve"]
 
 # Rows scored in all: a few seconds. One permutation of more bags tells more than several of fewer.
 SCORED_ROWS = 300_000
@@ -37,5 +46,21 @@ def table_importance(
         columns=places,
         grouping="natural" if natural else "random",
         n_repeats=1,
+        random_state=seed,
+    )
+
+
+def table_learning_curve(bags: Bags, *, executor: Executor, seed: int = 0) -> BagLearningCurve:
+    """Cross-fitted error of quick stacks against the number of bags."""
+    bags = gathered(bags)
+    noise = bags.noise_variance
+    return bag_learning_curve(
+        BagStackingClassifier(grouping="random", quick=True, random_state=seed),
+        bags.X,
+        np.repeat(bags.proportions, bags.sizes, axis=0),
+        bags=np.repeat(np.arange(bags.n_bags), bags.sizes),
+        noise_variance=None if noise is None else np.repeat(noise, bags.sizes),
+        n_splits=4,
+        executor=executor,
         random_state=seed,
     )

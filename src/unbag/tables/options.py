@@ -67,6 +67,9 @@ class FitOptions:
         Where streamed bags are kept meanwhile.
     progress : bool
         Show a progress bar.
+    learning_curve : bool
+        Ask whether more bags would help: fits quick stacks to parts of the bags, which takes some
+        six times as long as one of them. Only for random bags that are in memory.
     """
 
     models: tuple[str, ...] = ()
@@ -80,6 +83,7 @@ class FitOptions:
     rows_per_part: int = 250_000
     folder: str | Path | None = None
     progress: bool = False
+    learning_curve: bool = False
 
     def __post_init__(self) -> None:
         check_names("models", self.models)

@@ -1,0 +1,274 @@
+"""Would more bags help? Risk against the number of bags, and a projection, without labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from unbag.arguments import check_choice, check_share, check_some
+from unbag.bags import BagKFold, Bags, as_bags
+from unbag.bags.tasks import risk_scale
+from unbag.charts import Chart, Series
+from unbag.errors import BagDataError
+from unbag.evaluation.estimate import Estimate
+from unbag.evaluation.printing import Printed, TextTable
+from unbag.evaluation.residual_moments import noise_of
+from unbag.evaluation.risk import Loss, checked_scores, decisions, estimate_risk, pairwise_value
+from unbag.evaluation.selection import fit_fold, target_of
+from unbag.parallel import Executor, SerialExecutor
+from unbag.randomness import numpy_generator
+
+__all__ = ["BagLearningCurve", "bag_learning_curve", "learning_curve_chart"]
+
+Array = NDArray[Any]
+# Excess risks fall like the number of bags to these powers: in general, and for few parameters.
+POWERS = (0.5, 1.0)
+# A fall of less than this share of the risk is called small.
+SMALL = 0.05
+
+
+@dataclass(frozen=True)
+class BagLearningCurve(Printed):
+    """Risk against the number of bags that a model is fitted to.
+
+    Attributes
+    ----------
+    n_bags : list of int
+        Numbers of bags of the fits.
+    risks : list of Estimate
+        Cross-fitted risk at each, on the same bags.
+    projected_n_bags : list of int
+    gains : list of Estimate
+        How much lower than the last risk it is projected to be at each number.
+    measure : str
+        What the risk is: error or Brier score.
+    """
+
+    n_bags: list[int]
+    risks: list[Estimate]
+    projected_n_bags: list[int]
+    gains: list[Estimate]
+    measure: str
+
+    @property
+    def projected(self) -> list[tuple[float, float, float]]:
+        """Projected risk at each number, and the ends of its interval, given the last risk."""
+        last = self.risks[-1].value
+        ends = [(last - g.value, last - g.high, last - g.low) for g in self.gains]
+        return [(max(a, 0.0), max(b, 0.0), max(c, 0.0)) for a, b, c in ends]
+
+    @property
+    def verdict(self) -> str:
+        """Whether more bags would help, in words."""
+        gain, more, last = self.gains[0], self.projected_n_bags[0], max(self.risks[-1].value, 0)
+        low, value, high = (f"{100 * end:.1f}" for end in (gain.low, gain.value, gain.high))
+        if gain.low > 0:
+            small = gain.high < SMALL * last
+            words = f"lower the {self.measure} by about {value} points ({low} to {high})"
+            return f"{more} bags should {words}{', which is little' if small else ''}."
+        if gain.high <= SMALL * last:
+            return f"More bags would hardly help: {more} gain at most {high} points."
+        return (
+            f"These bags do not tell whether more would help: {more} change the {self.measure} by "
+            f"{100 * -gain.high:+.1f} to {100 * -gain.low:+.1f} points."
+        )
+
+    def _table(self) -> TextTable:
+        rows = [
+            (f"{n}", r.headline, r.interval, "measured")
+            for n, r in zip(self.n_bags, self.risks, strict=True)
+        ]
+        for n, (value, low, high) in zip(self.projected_n_bags, self.projected, strict=True):
+            rows.append((f"{n}", f"{value:.4f}", f"{low:.4f} to {high:.4f}", "projected"))
+        interval = f"{100 * self.risks[0].confidence:g} % interval"
+        columns = ("bags", self.measure, interval, "")
+        return TextTable("Would more bags help?", columns, rows, after=self.verdict)
+
+    def plot(self) -> Chart:
+        """Measured risks with their intervals, and the projection with its own."""
+        return learning_curve_chart(self.to_dict())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and words, for JSON."""
+        ends = ("value", "low", "high")
+        return {
+            "measure": self.measure,
+            "verdict": self.verdict,
+            "measured": [
+                {"n_bags": n} | {end: getattr(r, end) for end in ends}
+                for n, r in zip(self.n_bags, self.risks, strict=True)
+            ],
+            "projected": [
+                {"n_bags": n} | dict(zip(ends, p, strict=True))
+                for n, p in zip(self.projected_n_bags, self.projected, strict=True)
+            ],
+        }
+
+
+def learning_curve_chart(found: dict[str, Any]) -> Chart:
+    """Chart of what `BagLearningCurve.to_dict` gives."""
+    measured, last = found["measured"], found["measured"][-1]
+    start = last | {"low": last["value"], "high": last["value"]}
+    points = Series(*_columns(measured), "measured", "points")
+    line = Series(*_columns([start, *found["projected"]]), "projected")
+    return Chart("Would more bags help?", "bags", found["measure"], [points, line], whole=True)
+
+
+def _columns(points: list[dict[str, float]]) -> tuple[list[float], ...]:
+    return tuple([point[end] for point in points] for end in ("n_bags", "value", "low", "high"))
+
+
+def bag_learning_curve(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    bags: Any = None,
+    noise_variance: Any = None,
+    shares: Sequence[float] = (0.25, 0.5, 1.0),
+    factors: Sequence[float] = (2.0, 4.0),
+    n_splits: int = 5,
+    loss: Loss = "zero_one",
+    confidence: float = 0.95,
+    executor: Executor | None = None,
+    random_state: int = 0,
+) -> BagLearningCurve:
+    r"""Measure the risk at several numbers of bags, and project it to more.
+
+    In each fold the estimator is fitted to nested parts of the training bags; all fits are
+    evaluated on the same held-out bags. The projection follows
+
+    .. math:: R(n) = a + b\, n^{-\gamma}.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier
+        Cloned and fitted ``n_splits * len(shares)`` times.
+    X, y, bags, noise_variance
+        As for `fit`. Bags are taken for random groups.
+    shares : sequence of float
+        Shares of the training bags of a fold.
+    factors : sequence of float
+        How many times as many bags to project to.
+    n_splits : int
+    loss : {"zero_one", "square"}
+        Error of hard predictions, or Brier score.
+    confidence : float
+        Of the intervals of risks and gains.
+    executor : Executor, optional
+        Where the fits run, such as ``unbag.parallel.get_executor(n_jobs=2)``.
+    random_state : int
+        Seed of the parts.
+
+    Notes
+    -----
+    The gain is projected with :math:`\gamma = 1/2`, the rate in general, and :math:`\gamma = 1`,
+    that of models with few parameters; its value is the middle of both and its interval holds both
+    intervals. Each is that of the folds, whose fits and held-out bags both vary, by Student's law.
+    Folds share training bags, so it is rather too short than too long. A projection assumes that
+    further bags are of the same kind; it cannot see a model which would learn something new.
+
+    References
+    ----------
+    li2024optimistic
+
+    Examples
+    --------
+    >>> from unbag import BagRidgeClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(3000, 20)); labels = X[:, 0] > 0
+    >>> ids = np.repeat(np.arange(150), 20)
+    >>> y = labels.reshape(150, 20).mean(axis=1)[ids]
+    >>> curve = bag_learning_curve(BagRidgeClassifier(), X, y, bags=ids)
+    >>> curve.n_bags, curve.projected_n_bags
+    ([30, 60, 120], [240, 480])
+    >>> curve.risks[0].value > curve.risks[-1].value
+    True
+    """
+    check_choice("loss", loss, get_args(Loss))
+    check_share("confidence", confidence)
+    check_some("factors", factors)
+    shares = _checked(shares)
+    target = target_of(y, bags, noise_variance)
+    data = as_bags(None, target)
+    folds = list(BagKFold(n_splits).split(X, target))
+    own = [np.unique(data.bag_of_row[test]) for _, test in folds]
+    jobs = [
+        (part, test)
+        for number, (train, test) in enumerate(folds)
+        for part in _nested(train, data, shares, random_state + number)
+    ]
+    parts = (executor or SerialExecutor()).map(fit_fold, jobs, shared=(estimator, X, target))
+    scores = np.zeros((len(shares), len(target), *parts[0].shape[1:]))
+    for number, ((_, test), part) in enumerate(zip(jobs, parts, strict=True)):
+        scores[number % len(shares), test] = part
+    n_bags = [round(share * (1 - 1 / n_splits) * data.n_bags) for share in shares]
+    values = np.array([[_risk(s, data.take(fold), loss) for s in scores] for fold in own])
+    return BagLearningCurve(
+        n_bags,
+        [estimate_risk(s, data, loss=loss, confidence=confidence, parts=own) for s in scores],
+        projected_n_bags=[round(factor * n_bags[-1]) for factor in factors],
+        gains=[projected_gain(values, n_bags, f, confidence=confidence) for f in factors],
+        measure="error" if loss == "zero_one" else "Brier score",
+    )
+
+
+def _checked(shares: Sequence[float]) -> list[float]:
+    found = sorted(set(shares))
+    if len(found) < 2 or not found[0] > 0 or found[-1] > 1:
+        raise BagDataError(
+            f"shares must be at least two numbers above 0 and at most 1, got {list(shares)}."
+        )
+    return found
+
+
+def _nested(train: Array, data: Bags, shares: Sequence[float], seed: int) -> list[Array]:
+    """Rows of the first bags in random order, as many as each share says, at least two."""
+    of_row = data.bag_of_row[train]
+    order = numpy_generator(seed, "learning curve").permutation(np.unique(of_row))
+    kept = [order[: max(2, round(share * len(order)))] for share in shares]
+    return [train[np.isin(of_row, some)] for some in kept]
+
+
+def _risk(scores: Array, bags: Bags, loss: Loss) -> float:
+    hard, values = loss == "zero_one", checked_scores(scores, bags)
+    values = decisions(values, bags.task) if hard else values
+    residuals = bags.mean(values) - bags.proportions.reshape(bags.n_bags, -1)
+    value = pairwise_value(residuals, bags.sizes, noise_of(bags))
+    return value * risk_scale(bags.task, bags.n_outputs, hard=hard)
+
+
+def projected_gain(
+    risks: Array, n_bags: Sequence[int], factor: float, *, confidence: float
+) -> Estimate:
+    """How much lower the risk is at `factor` times the last number of bags.
+
+    Parameters
+    ----------
+    risks : array of shape (n_folds, n_sizes)
+    n_bags : sequence of int
+    factor : float
+    confidence : float
+
+    Examples
+    --------
+    >>> print(projected_gain(np.array([[0.3, 0.2], [0.3, 0.2]]), [100, 400], 4, confidence=0.95))
+    0.0375 (95 % interval 0.0250 to 0.0500)
+    """
+    numbers, found = np.asarray(n_bags, dtype=float), []
+    reach = stats.t.ppf((1 + confidence) / 2, len(risks) - 1)
+    for power in POWERS:
+        x = numbers**-power - (numbers**-power).mean()
+        # The slope by least squares, times what is left of n^-power.
+        gains = risks @ x / (x @ x) * numbers[-1] ** -power * (1 - factor**-power)
+        error = gains.std(ddof=1) / np.sqrt(len(gains))
+        found.append((gains.mean(), gains.mean() - reach * error, gains.mean() + reach * error))
+    values, lows, highs = np.array(found).T
+    low, high = float(lows.min()), float(highs.max())
+    error = (high - low) / (2 * reach)
+    return Estimate(float(values.mean()), low, high, error, -1.0, 1.0, confidence=confidence)
