@@ -48,6 +48,15 @@ def test_a_fit_says_which_whole_columns_drive_it(rng, options):
     assert abs(columns[-1]["value"]) < columns[0]["low"]
 
 
+def test_a_fit_says_on_request_whether_more_bags_would_help(rng):
+    table, _ = make_table(rng, n_bags=40)
+    options = FitOptions(models=("ridge",), learning_curve=True, grouping="random")
+    found = learn_table(table, ROLES, options=options).record
+    assert [point["n_bags"] for point in found["learning_curve"]["measured"]] == [8, 15, 30]
+    page = unescape(render_report(found))
+    assert "Would more bags help?" in page and found["learning_curve"]["verdict"] in page
+
+
 def test_a_table_without_rows_is_refused(rng):
     table, _ = make_table(rng, n_bags=60)
     with pytest.raises(TableError, match="no rows"):

@@ -67,6 +67,9 @@ def fit(
     memory: Annotated[
         int, typer.Option(min=1, help="Megabytes of features above which bags stay on disk.")
     ] = 1024,
+    learning_curve: Annotated[
+        bool, typer.Option("--learning-curve", help="Ask whether more bags would help; slow.")
+    ] = False,
     overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,
 ) -> None:
@@ -113,6 +116,7 @@ def fit(
         seed=seed,
         memory=memory << 20,
         progress=words.is_terminal,
+        learning_curve=learning_curve,
     )
     check_free(output, overwrite=overwrite)
     found = scan_table(table, roles, bag_table=bags_table)
@@ -127,6 +131,8 @@ def fit(
     show_candidates(record["candidates"], words)
     show_metrics(record["evaluation"], words)
     show_importance(record["importance"], words)
+    if fitted.curve is not None:
+        words.print(fitted.curve)
     words.print(f"On single rows: {record['headline']}")
     if record["caution"]:
         words.print(f"! {record['caution']}")

@@ -14,6 +14,7 @@ from unbag.arguments import check_choice, check_share, check_some
 from unbag.bags import BagKFold, Bags, as_bags
 from unbag.bags.tasks import risk_scale
 from unbag.charts import Chart, Series
+from unbag.charts.chart import Kind
 from unbag.errors import BagDataError
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.printing import Printed, TextTable
@@ -114,13 +115,14 @@ def learning_curve_chart(found: dict[str, Any]) -> Chart:
     """Chart of what `BagLearningCurve.to_dict` gives."""
     measured, last = found["measured"], found["measured"][-1]
     start = last | {"low": last["value"], "high": last["value"]}
-    points = Series(*_columns(measured), "measured", "points")
-    line = Series(*_columns([start, *found["projected"]]), "projected")
+    points = _series(measured, "measured", "points")
+    line = _series([start, *found["projected"]], "projected", "line")
     return Chart("Would more bags help?", "bags", found["measure"], [points, line], whole=True)
 
 
-def _columns(points: list[dict[str, float]]) -> tuple[list[float], ...]:
-    return tuple([point[end] for point in points] for end in ("n_bags", "value", "low", "high"))
+def _series(points: list[dict[str, float]], name: str, kind: Kind) -> Series:
+    x, y, low, high = ([p[end] for p in points] for end in ("n_bags", "value", "low", "high"))
+    return Series(x, y, low, high, name, kind)
 
 
 def bag_learning_curve(

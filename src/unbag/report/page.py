@@ -6,6 +6,7 @@ from typing import Any
 
 from unbag.charts import Chart, Series, calibration_chart, roc_chart
 from unbag.evaluation.importance import importance_chart
+from unbag.evaluation.learning_curve import learning_curve_chart
 from unbag.report.templates import render_template
 
 __all__ = ["render_report"]
@@ -95,6 +96,8 @@ def charts_of(record: dict[str, Any]) -> dict[str, Any]:
     if record["importance"]:
         found = record["importance"]
         charts["importance"] = importance_chart(found["measure"], found["columns"])
+    if record["learning_curve"]:
+        charts["learning_curve"] = learning_curve_chart(record["learning_curve"])
     return {n: v.svg() if isinstance(v, Chart) else [c.svg() for c in v] for n, v in charts.items()}
 
 

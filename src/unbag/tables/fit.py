@@ -15,6 +15,7 @@ from unbag.errors import TableError
 from unbag.estimators import BagStackingClassifier
 from unbag.estimators.tree_stopping import gathered
 from unbag.evaluation import (
+    BagLearningCurve,
     BagReport,
     ColumnImportance,
     Estimate,
@@ -23,8 +24,9 @@ from unbag.evaluation import (
     evaluate_bags,
 )
 from unbag.evaluation.baseline import trivial_baseline
+from unbag.parallel import get_executor
 from unbag.randomness import numpy_generator
-from unbag.tables.explaining import table_importance
+from unbag.tables.explaining import table_importance, table_learning_curve
 from unbag.tables.index import BagIndex
 from unbag.tables.leaks import refuse_leaks
 from unbag.tables.options import NETS, STREAMED, FitOptions, candidates_of
@@ -63,6 +65,8 @@ class TableFit:
         Of each column, on the same bags.
     split : BagSplit
     streamed : bool
+    curve : BagLearningCurve, optional
+        On request: whether more bags would help.
     """
 
     classifier: Any
@@ -72,6 +76,7 @@ class TableFit:
     importance: ColumnImportance | None
     split: BagSplit
     streamed: bool
+    curve: BagLearningCurve | None = None
 
 
 def fit_table(
@@ -162,7 +167,8 @@ def _fit_in_memory(
     tried.sort(key=lambda candidate: -candidate.weight)
     say("asking what drives it")
     judged = _judged(stack, bags.take(split.judging), table, options)
-    return TableFit(stack, checks, tried, *judged, split=split, streamed=False)
+    curve = _learning_curve(bags, stack.grouping_, options, say)
+    return TableFit(stack, checks, tried, *judged, split=split, streamed=False, curve=curve)
 
 
 def _fit_on_disk(
@@ -178,6 +184,8 @@ def _fit_on_disk(
         say("training " + ", ".join(models))
         classifier, risks = data.fit(models)
     tried = [CandidateModel(n, float(not i), risk) for i, (n, risk) in enumerate(risks.items())]
+    if options.learning_curve:
+        say("no learning curve: the rows take more than `memory`")
     judged = _judged(classifier, judging, table, options)
     return TableFit(classifier, checks, tried, *judged, split=split, streamed=True)
 
@@ -210,6 +218,19 @@ def _checked(table: BagTable, bags: Bags, say: Callable[[str], None]) -> BagRepo
     if checks.raised:
         say(checks.verdict)
     return checks
+
+
+def _learning_curve(
+    bags: Bags, grouping: str, options: FitOptions, say: Callable[[str], None]
+) -> BagLearningCurve | None:
+    if not options.learning_curve:
+        return None
+    if grouping == "natural":
+        say("no learning curve: natural groups have no risk that could be estimated")
+        return None
+    say("asking whether more bags would help")
+    executor = get_executor(n_jobs=options.jobs_on(bags.X.size))
+    return table_learning_curve(bags, executor=executor, seed=options.seed)
 
 
 def _judged(

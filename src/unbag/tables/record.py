@@ -96,6 +96,7 @@ def fit_record(
             "evaluation": evaluation_record(found),
             "headline": found.headline,
             "importance": importance_record(fit.importance),
+            "learning_curve": fit.curve and fit.curve.to_dict(),
             "baseline": vars(baseline) | {"verdict": baseline.verdict(found["error"])},
             "caution": few_bags_caution(found.n_bags),
         }
