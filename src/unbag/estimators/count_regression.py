@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from scipy.special import expit, logit, xlogy
 
 from unbag.bags import Bags
@@ -73,6 +74,11 @@ class BagCounts:
     def sum(self, values: Array) -> Array:
         """Sum per-instance values over each bag."""
         return np.add.reduceat(values, self.starts, axis=0)
+
+    def weighted_sum(self, weights: Array, X: Array) -> Array:
+        """Sum rows times weights over each bag, without a copy of the rows."""
+        offsets = np.append(self.starts, len(X))
+        return np.asarray(csr_array((weights, np.arange(len(X)), offsets)) @ X)
 
     def variance(self, scores: Array, effect: float) -> Array:
         """Variance of each count, with that of an effect of the bag on its logits."""
@@ -209,7 +215,7 @@ def _scoring_step(
     X: Array, data: BagCounts, scores: Array, effect: float, penalties: Array, pull: Array
 ) -> Array:
     variance = data.variance(scores, effect)
-    slopes = data.sum(data.slopes(scores)[:, None] * X)
+    slopes = data.weighted_sum(data.slopes(scores), X)
     gradient = slopes.T @ ((data.counts - data.sum(scores)) / variance) - pull
     information = (slopes / variance[:, None]).T @ slopes
     information[np.diag_indices_from(information)] += penalties + 1e-9
