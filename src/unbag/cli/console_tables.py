@@ -22,19 +22,20 @@ MOST_IMPORTANT = 8  # columns printed; the report has more
 
 def show_data(data: dict[str, Any], console: Console) -> None:
     """Rows, bags, sizes and proportions, then how each column is used."""
-    sizes = data["sizes"]
+    sizes, amounts = data["sizes"], data["task"] == "amount"
     size = f"{sizes['low']:.0f}"
     if sizes["low"] < sizes["high"]:
         size += f" to {sizes['high']:.0f} rows (median {sizes['median']:g})"
     else:
         size += " rows each"
     console.print(
-        f"{data['rows']:,} rows in {data['bags']:,} bags of {size}; {data['task']} labels"
+        f"{data['rows']:,} rows in {data['bags']:,} bags of {size}; "
+        + ("amounts" if amounts else f"{data['task']} labels")
     )
+    what = "average" if amounts else "proportion"
     for name, found in data["proportions"].items():
         console.print(
-            f"proportion of {name}: {found['low']:.3g} to {found['high']:.3g}, mean "
-            f"{found['mean']:.3g}"
+            f"{what} of {name}: {found['low']:.3g} to {found['high']:.3g}, mean {found['mean']:.3g}"
         )
     rows = [(column["name"], column["use"]) for column in data["columns"]]
     console.print(TextTable(f"{data['features']} features", ("column", "how it is used"), rows))

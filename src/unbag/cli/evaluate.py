@@ -20,6 +20,8 @@ def evaluate(
     bag: opt.BagAgain = None,
     proportion: opt.Proportion = None,
     count: opt.Count = None,
+    average: opt.Average = None,
+    total: opt.Sum = None,
     size: opt.Size = None,
     noise: opt.Noise = None,
     bags_table: opt.BagsTable = None,
@@ -48,7 +50,8 @@ def evaluate(
     if grouping not in ("random", "natural", "auto"):
         raise typer.BadParameter(f"grouping must be random, natural or auto, got {grouping}.")
     fitted = TableModel.load(model)
-    roles = roles_again(fitted.roles, bag, proportion, count, size, noise)
+    named = proportion or opt.listed(average), count or opt.listed(total)
+    roles = roles_again(fitted.roles, bag, *named, size, noise)
     found, share = fitted.evaluate_with_overlap(
         table,
         bag_table=bags_table,

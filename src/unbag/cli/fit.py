@@ -32,6 +32,8 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", help="Model folder to write.")],
     proportion: opt.Proportion = None,
     count: opt.Count = None,
+    average: opt.Average = None,
+    total: opt.Sum = None,
     size: opt.Size = None,
     noise: opt.Noise = None,
     bags_table: opt.BagsTable = None,
@@ -88,6 +90,8 @@ def fit(
 
       unbag fit visits.csv --bag clinic --count cases --blocks day --jobs 2 -o model/
 
+      unbag fit flats.csv --bag block --average energy -o model/
+
       unbag fit people.csv --bags-table precincts.csv --bag precinct --proportion share -o model/
     """
     from unbag.cli.console_tables import (
@@ -104,7 +108,8 @@ def fit(
     from unbag.tables.writing import check_free
 
     lists = opt.lists_of(key, ignore, category, number)
-    roles = opt.roles_of(bag, proportion, count, size, noise, task=task, block=blocks, **lists)
+    lists |= {"average": average, "total": total, "block": blocks}
+    roles = opt.roles_of(bag, proportion, count, size, noise, task=task, **lists)
     words = opt.console(as_json)
     options = options_of(
         models=tuple(model or ()),
@@ -127,7 +132,8 @@ def fit(
     made = model_of(found, fitted, options, command=command_of(context))
     record = made.record
     made.save(output, overwrite=overwrite, pages={"report.html": render_report(record)})
-    show_checks(record["checks"], words)
+    if record["checks"]:
+        show_checks(record["checks"], words)
     show_candidates(record["candidates"], words)
     show_metrics(record["evaluation"], words)
     show_importance(record["importance"], words)

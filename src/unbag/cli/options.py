@@ -61,6 +61,13 @@ Count = Annotated[
     list[str] | None,
     typer.Option("--count", help="Column of the bag's number of positives, instead of a share."),
 ]
+Average = Annotated[
+    str | None,
+    typer.Option("--average", help="Column of the bag's average amount, to predict amounts."),
+]
+Sum = Annotated[
+    str | None, typer.Option("--sum", help="Column of the bag's total amount, instead of that.")
+]
 Size = Annotated[
     str | None, typer.Option("--size", help="Column of the bag's size, checked against the rows.")
 ]
@@ -111,6 +118,11 @@ def lists_of(*given: list[str] | None) -> dict[str, Any]:
     return {name: tuple(values or ()) for name, values in zip(names, given, strict=True)}
 
 
+def listed(name: str | None) -> list[str] | None:
+    """A name as a list of one, if there is any."""
+    return [name] if name else None
+
+
 def roles_of(
     bag: str,
     proportion: list[str] | None,
@@ -119,14 +131,21 @@ def roles_of(
     noise: str | None,
     *,
     task: TaskName | None = None,
+    average: str | None = None,
+    total: str | None = None,
     **others: Any,
 ) -> Roles:
-    """Meaning of the columns, from the options."""
+    """Meaning of the columns, from the options; `total` is a sum of amounts."""
     from unbag.tables import Roles
 
-    if bool(proportion) == bool(count):
-        raise typer.BadParameter("give either --proportion or --count.")
+    if sum(map(bool, (proportion, count, average, total))) != 1:
+        raise typer.BadParameter(
+            "give either --proportion or --count; for amounts, --average or --sum."
+        )
     others["task"] = None if task is None else task.value
+    if average or total:
+        others["task"] = "amount"
+        proportion, count = listed(average), listed(total)
     proportions, counts = tuple(proportion or ()), tuple(count or ())
     return Roles(bag, proportions, counts, size, noise, **others)
 

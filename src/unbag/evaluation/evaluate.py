@@ -35,7 +35,7 @@ from unbag.evaluation.residual_moments import noise_of
 from unbag.evaluation.results import AmountEvaluation, Evaluation
 from unbag.evaluation.risk import checked_scores, decisions, estimate_risk
 
-__all__ = ["evaluate", "evaluate_bags", "evaluate_grouped"]
+__all__ = ["amounts_by", "evaluate", "evaluate_bags", "evaluate_grouped"]
 
 Array = NDArray[Any]
 
@@ -132,7 +132,7 @@ def evaluate(
     given = {"noise_variance": noise_variance, "weights": weights}
     data = bags_to_score(X, y, bags=bags, task=task, **given)
     if data.task == "amount" or task == "amount":
-        return _evaluate_amounts(model_or_scores, X, data, grouping, confidence)
+        return amounts_by(grouping, _amounts_of(model_or_scores, X), data, confidence)
     scores = scores_of(model_or_scores, X)
     return evaluate_grouped(
         scores,
@@ -180,17 +180,22 @@ def _is_regressor(m: Any) -> bool:
     return hasattr(m, "predict") and not hasattr(m, "predict_proba") and is_regressor(m)
 
 
-def _evaluate_amounts(
-    model: Any, X: Any, data: Bags, grouping: Grouping, confidence: float
+def _amounts_of(model: Any, X: Any) -> Any:
+    """Predictions of a regressor, a function or an array."""
+    predict = getattr(model, "predict", model)
+    return predict(X.X if isinstance(X, Bags) else X) if callable(predict) else predict
+
+
+def amounts_by(
+    grouping: Grouping, predictions: Any, bags: Bags, confidence: float
 ) -> AmountEvaluation:
+    """Evaluate amounts, which only random groups allow."""
     if grouping != "random":
         raise BagDataError(
             f"grouping must be 'random' for amounts, got {grouping!r}. What natural groups tell of "
             "single amounts has no bounds."
         )
-    predict = getattr(model, "predict", model)
-    predictions = predict(X.X if isinstance(X, Bags) else X) if callable(predict) else predict
-    return evaluate_amounts(predictions, data, confidence=confidence)
+    return evaluate_amounts(predictions, bags, confidence=confidence)
 
 
 def bags_to_score(X: Any, y: Any, *, bags: Any, task: Task | None = None, **given: Any) -> Bags:

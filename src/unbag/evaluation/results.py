@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,6 +156,7 @@ class AmountEvaluation(EstimateTable):
     n_bags: int
     n_instances: int
     confidence: float
+    task: ClassVar[str] = "amount"
 
     @property
     def headline(self) -> str:

@@ -24,6 +24,12 @@ METRICS = {
     "average_precision": "Average precision",
     "calibration_error": "Calibration error",
     "prior": "Share of positive labels",
+    "mse": "Mean squared error",
+    "r2": "R2: share of the variance of single amounts that is explained",
+    "bias": "Bias: mean prediction minus mean amount",
+    "slope": "Slope of averages on mean predictions, 1 if these are calibrated",
+    "deviance": "Poisson deviance per bag",
+    "explained_deviance": "Share of the deviance that is explained",
 }
 CHECKS = {
     "dispersion": "Do proportions vary as those of random bags do?",
@@ -54,11 +60,17 @@ def render_report(record: dict[str, Any]) -> str:
     str
         HTML that needs no network, no script and no other file.
     """
+    amounts = record["data"]["task"] == "amount"
+    given: dict[str, Any] = {
+        "record": record,
+        "charts": charts_of(record),
+        "metrics": {name: metric_words(name) for name in record["evaluation"]["metrics"]},
+    }
+    if amounts:
+        return render_template("amounts.html.jinja", **given)
     return render_template(
         "model.html.jinja",
-        record=record,
-        charts=charts_of(record),
-        metrics={name: metric_words(name) for name in record["evaluation"]["metrics"]},
+        **given,
         questions=CHECKS,
         error=record["evaluation"]["metrics"]["error"],
         baseline=record["baseline"],
@@ -83,16 +95,18 @@ def charts_of(record: dict[str, Any]) -> dict[str, Any]:
     data, evaluation = record["data"], record["evaluation"]
     names = list(data["proportions"])
     histograms = data["proportion_histogram"].items()
+    what = "Averages" if data["task"] == "amount" else "Proportions"
     charts: dict[str, Any] = {
         "sizes": histogram_chart("Bag sizes", "rows in a bag", data["size_histogram"], whole=True),
         "proportions": [
-            histogram_chart(f"Proportions: {name}", f"proportion of {name}", found)
+            histogram_chart(f"{what}: {name}", f"{what[:-1].lower()} of {name}", found)
             for name, found in histograms
         ],
-        "roc": roc_chart(dict(zip(names, evaluation["roc"], strict=True))),
-        "calibration": calibration_chart(dict(zip(names, evaluation["calibration"], strict=True))),
         "candidates": candidates_chart(record["candidates"]),
     }
+    for curve, draw in (("roc", roc_chart), ("calibration", calibration_chart)):
+        if curve in evaluation:
+            charts[curve] = draw(dict(zip(names, evaluation[curve], strict=True)))
     if record["importance"]:
         found = record["importance"]
         charts["importance"] = importance_chart(found["measure"], found["columns"])

@@ -15,6 +15,7 @@ from unbag.errors import TableError
 from unbag.estimators import BagStackingClassifier
 from unbag.estimators.tree_stopping import gathered
 from unbag.evaluation import (
+    AmountEvaluation,
     BagLearningCurve,
     BagReport,
     ColumnImportance,
@@ -23,6 +24,7 @@ from unbag.evaluation import (
     check_made_bags,
     evaluate_bags,
 )
+from unbag.evaluation.amounts import evaluate_amounts
 from unbag.evaluation.baseline import trivial_baseline
 from unbag.parallel import get_executor
 from unbag.randomness import numpy_generator
@@ -31,6 +33,7 @@ from unbag.tables.index import BagIndex
 from unbag.tables.leaks import refuse_leaks
 from unbag.tables.options import NETS, STREAMED, FitOptions, candidates_of
 from unbag.tables.out_of_core import StreamedFit
+from unbag.tables.regression import choose_regressor, regressors_of
 from unbag.tables.scan import BagTable, read_bags
 
 __all__ = ["CandidateModel", "TableFit", "check_table", "fit_table"]
@@ -55,11 +58,13 @@ class TableFit:
     Attributes
     ----------
     classifier : BagStackingClassifier; for streamed bags BagRidgeClassifier or BagClassifier
+        For amounts, a regressor.
         Trained on all bags but those that evaluate it.
-    checks : BagReport
+    checks : BagReport, optional
+        None for amounts, which have no checks.
     candidates : list of CandidateModel
         By weight.
-    evaluation : Evaluation
+    evaluation : Evaluation or AmountEvaluation
         On bags that took no part in the fit.
     importance : ColumnImportance, optional
         Of each column, on the same bags.
@@ -70,9 +75,9 @@ class TableFit:
     """
 
     classifier: Any
-    checks: BagReport
+    checks: BagReport | None
     candidates: list[CandidateModel]
-    evaluation: Evaluation
+    evaluation: Evaluation | AmountEvaluation
     importance: ColumnImportance | None
     split: BagSplit
     streamed: bool
@@ -109,6 +114,8 @@ def fit_table(
     True
     """
     options = options or FitOptions()
+    if table.index.task == "amount":
+        return _fit_amounts(table, options, say)
     streamed = table.n_bytes > options.memory
     models = _streamed_models(options, say) if streamed else ()
     split = _split(table.index, options, streamed=streamed)
@@ -118,6 +125,25 @@ def fit_table(
         if streamed
         else _fit_in_memory(table, split, options, say)
     )
+
+
+def _fit_amounts(table: BagTable, options: FitOptions, say: Callable[[str], None]) -> TableFit:
+    """Choose a regressor by bags left out, and evaluate it on bags held out."""
+    if options.grouping == "natural" or table.n_bytes > options.memory:
+        raise TableError(
+            "Amounts are learned from random groups of rows that fit into memory; got grouping "
+            f"{options.grouping!r} and {table.n_bytes >> 20} of {options.memory >> 20} megabytes."
+        )
+    split, bags = _split(table.index, options, streamed=False), read_bags(table)
+    refuse_leaks(bags, table.encoder)
+    blocks = None if table.index.blocks is None else table.index.blocks[split.training]
+    say("training " + ", ".join(regressors_of(options, bags.n_instances)))
+    model, risks = choose_regressor(bags.take(split.training), options, blocks)
+    order = sorted(risks, key=lambda name: risks[name].value)
+    tried = [CandidateModel(name, float(name == order[0]), risks[name]) for name in order]
+    judging = gathered(bags.take(split.judging))
+    found = evaluate_amounts(model.predict(judging.X), judging)
+    return TableFit(model, None, tried, found, None, split=split, streamed=False)
 
 
 def _split(index: BagIndex, options: FitOptions, *, streamed: bool) -> BagSplit:

@@ -250,8 +250,9 @@ def _checked_index(groups: _Groups, roles: Roles, text: bool, find: Finder) -> B
         reason = f"{roles.noise!r} must not be negative"
         _refuse(noise < 0, ids, find, roles.noise, reason)
         noise = noise if noise.any() else None
+    amounts = roles.task == "amount"
     reach = np.zeros(len(sizes)) if noise is None else reach_of_noise(noise)
-    for name in roles.targets:
+    for name in () if amounts else roles.targets:
         _check_target(values[name], ids, sizes, reach, find, name, counted=bool(roles.counts))
     targets = np.stack([values[name] for name in roles.targets], axis=1)
     if roles.counts:
@@ -259,7 +260,8 @@ def _checked_index(groups: _Groups, roles: Roles, text: bool, find: Finder) -> B
         noise = None if noise is None else noise / sizes**2
     if roles.noise == ROUNDING and ROUNDING not in values:
         noise = read_rounding(ROUNDING, targets, sizes)
-    check_noise_shows(targets, sizes, noise)
+    if not amounts:
+        check_noise_shows(targets, sizes, noise)
     if len(ids) < 2:
         place = find(ids[0].as_py(), roles.bag)
         raise TableError(f"{place}: all rows are of one bag; two are needed.")

@@ -18,13 +18,16 @@ from numpy.typing import NDArray
 from unbag.bags import Bags
 from unbag.errors import BagDataWarning, TableError
 from unbag.estimators import (
+    BagBoostingRegressor,
     BagClassifier,
+    BagRegressor,
     BagRidgeClassifier,
+    BagRidgeRegressor,
     BagStackingClassifier,
     ModelFolderError,
 )
-from unbag.evaluation import Evaluation, NaturalEvaluation
-from unbag.evaluation.evaluate import evaluate_grouped
+from unbag.evaluation import AmountEvaluation, Evaluation, NaturalEvaluation
+from unbag.evaluation.evaluate import amounts_by, evaluate_grouped
 from unbag.evaluation.grouping import Grouping
 from unbag.frames import TableEncoder
 from unbag.frames.chunks import Chunk, require
@@ -40,7 +43,15 @@ __all__ = ["TableModel"]
 Array = NDArray[Any]
 FORMAT = 1
 KINDS: dict[str, type[Any]] = {
-    kind.__name__: kind for kind in (BagStackingClassifier, BagRidgeClassifier, BagClassifier)
+    kind.__name__: kind
+    for kind in (
+        BagStackingClassifier,
+        BagRidgeClassifier,
+        BagClassifier,
+        BagRidgeRegressor,
+        BagBoostingRegressor,
+        BagRegressor,
+    )
 }
 NEEDED = ("model.json", "model.safetensors", "table.json", "fit.json")
 
@@ -51,7 +62,7 @@ class TableModel:
 
     Attributes
     ----------
-    classifier : BagStackingClassifier, BagRidgeClassifier or BagClassifier
+    classifier : BagStackingClassifier, BagRidgeClassifier, BagClassifier or a regressor
         A stack; for bags streamed from disk, ridge or a net.
     encoder : TableEncoder
         How it sees the columns.
@@ -76,7 +87,9 @@ class TableModel:
         return ["score"] if len(self.roles.targets) == 1 else list(self.roles.targets)
 
     def scores(self, X: Array) -> Array:
-        """Probabilities of encoded rows, shape (n_rows, n_outputs)."""
+        """Probabilities, or amounts, of encoded rows, shape (n_rows, n_outputs)."""
+        if self.classifier.task_ == "amount":
+            return np.asarray(self.classifier.predict(X))[:, None]
         probabilities = self.classifier.predict_proba(X)
         return probabilities[:, 1:] if self.classifier.task_ == "binary" else probabilities
 
@@ -128,7 +141,7 @@ class TableModel:
         roles: Roles | None = None,
         confidence: float = 0.95,
         grouping: Grouping = "random",
-    ) -> Evaluation | NaturalEvaluation:
+    ) -> Evaluation | NaturalEvaluation | AmountEvaluation:
         """Error, AUC and more on the bags of a table, each with an interval.
 
         Parameters
@@ -159,7 +172,7 @@ class TableModel:
         roles: Roles | None,
         confidence: float,
         grouping: Grouping = "random",
-    ) -> tuple[Evaluation | NaturalEvaluation, float]:
+    ) -> tuple[Evaluation | NaturalEvaluation | AmountEvaluation, float]:
         """The evaluation, and the share of the bags that the model was fitted on."""
         roles = replace(roles or self.roles, task=self.classifier.task_)
         if len(roles.targets) != len(self.roles.targets):
@@ -167,6 +180,8 @@ class TableModel:
         rows = scan_table(table, roles, bag_table=bag_table, encoder=self.encoder)
         scores, bags = self._scored_bags(rows)
         share = share_seen(rows.index, self.record.get("seen", ""))
+        if bags.task == "amount":
+            return amounts_by(grouping, scores, bags, confidence), share
         settings: dict[str, Any] = {"confidence": confidence, "names": self.roles.targets}
         found = evaluate_grouped(scores, bags, grouping=grouping, **settings)
         return found, share
@@ -188,7 +203,9 @@ class TableModel:
         return [name for name in (*self.roles.keys, self.roles.bag) if name in names]
 
     def _columns(self, scores: Array) -> dict[str, Any]:
-        """Scores and predictions, by name."""
+        """Scores and predictions, by name; of amounts, predictions alone."""
+        if self.classifier.task_ == "amount":
+            return {"prediction": scores[:, 0]}
         hard = (scores > 0.5).astype(np.int8)
         if self.classifier.task_ == "binary":
             return {"score": scores[:, 0], "prediction": hard[:, 0]}

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unbag.evaluation import BagReport, ColumnImportance, Evaluation
+from unbag.evaluation import AmountEvaluation, BagReport, ColumnImportance, Evaluation
 from unbag.tables.fingerprints import marks_of
 from unbag.tables.fit import TableFit, fit_table
 from unbag.tables.index import BagIndex
@@ -74,7 +74,7 @@ def fit_record(
     table: BagTable, fit: TableFit, options: FitOptions, *, command: str
 ) -> dict[str, Any]:
     """The record of a fit."""
-    found, baseline = fit.evaluation, fit.evaluation.baseline
+    found = fit.evaluation
     seen = fit.split.of(["training", "choosing"])
     settings = {name: getattr(options, name) for name in ("models", "quick", "held_out", "seed")}
     return plain(
@@ -90,17 +90,24 @@ def fit_record(
                 "grouping": getattr(fit.classifier, "grouping_", None),
                 "bags": {n: len(getattr(fit.split, n)) for n in vars(fit.split)},
             },
-            "checks": checks_record(fit.checks),
+            "checks": fit.checks and checks_record(fit.checks),
             "candidates": [vars(c) | {"risk": c.risk and c.risk.to_dict()} for c in fit.candidates],
-            "chosen": fit.candidates[0].name if fit.streamed else "stack",
+            "chosen": fit.candidates[0].name if fit.streamed or fit.checks is None else "stack",
             "evaluation": evaluation_record(found),
             "headline": found.headline,
             "importance": importance_record(fit.importance),
             "learning_curve": fit.curve and fit.curve.to_dict(),
-            "baseline": vars(baseline) | {"verdict": baseline.verdict(found["error"])},
+            "baseline": _baseline(found),
             "caution": few_bags_caution(found.n_bags),
         }
     )
+
+
+def _baseline(found: Evaluation | AmountEvaluation) -> dict[str, Any] | None:
+    """What is always predicted, its error, and a sentence; of amounts the headline tells it."""
+    if isinstance(found, AmountEvaluation):
+        return None
+    return vars(found.baseline) | {"verdict": found.baseline.verdict(found["error"])}
 
 
 def importance_record(found: ColumnImportance | None) -> dict[str, Any] | None:
@@ -160,11 +167,13 @@ def data_record(table: BagTable) -> dict[str, Any]:
 
 def _meaning(roles: Roles) -> dict[str, str]:
     """What each column of bags is used for."""
-    noise = f"variance of known noise in the {'count' if roles.counts else 'proportion'}"
+    names = ("average", "sum") if roles.task == "amount" else ("proportion", "count")
+    noise = f"variance of known noise in the {names[bool(roles.counts)]}"
+    counted = "sum of the bag" if roles.task == "amount" else "positive labels in the bag"
     return {
         roles.bag: "which bag a row belongs to",
-        **dict.fromkeys(roles.proportions, "proportion of the bag"),
-        **dict.fromkeys(roles.counts, "positive labels in the bag"),
+        **dict.fromkeys(roles.proportions, f"{names[0]} of the bag"),
+        **dict.fromkeys(roles.counts, counted),
         **({roles.size: "size of the bag, checked"} if roles.size else {}),
         **({roles.noise: noise} if roles.noise in roles.of_bags else {}),
         **({roles.block: "block of the bag: held out together"} if roles.block else {}),
@@ -206,11 +215,15 @@ def checks_record(report: BagReport) -> dict[str, Any]:
     return plain({name: getattr(report, name) for name in names})
 
 
-def evaluation_record(found: Evaluation) -> dict[str, Any]:
-    """Metrics with intervals, and curves."""
+def evaluation_record(found: Evaluation | AmountEvaluation) -> dict[str, Any]:
+    """Metrics with intervals, and curves, which amounts have not."""
     kept = ("roc", "calibration", "confusion", "task", "n_bags", "n_instances", "confidence")
     return plain(
-        {name: getattr(found, name) for name in (*kept, "equivalent_labels", "headline")}
+        {
+            n: getattr(found, n)
+            for n in (*kept, "equivalent_labels", "headline")
+            if hasattr(found, n)
+        }
         | {"metrics": found.to_dict()}
     )
 

@@ -43,8 +43,9 @@ class Roles:
         Columns of numbers to read as categories.
     numbers : tuple of str
         Columns of integers to learn from though they look like IDs.
-    task : {"binary", "multiclass", "multilabel"}, optional
-        What the proportions are of; None reads it off them, as `Bags.from_arrays` does.
+    task : {"binary", "multiclass", "multilabel", "amount"}, optional
+        What the proportions are of; None reads it off them, as `Bags.from_arrays` does. With
+        "amount" they are averages of amounts, and counts are sums.
 
     Examples
     --------
@@ -69,6 +70,11 @@ class Roles:
             check_names(several, getattr(self, several))
         if bool(self.proportions) == bool(self.counts):
             raise TableError("Name either the proportion column or the count column of the bags.")
+        if self.task == "amount" and (len(self.targets) > 1 or self.noise == ROUNDING):
+            raise TableError(
+                "Amounts have one column of averages or sums, and the variance of noise is a "
+                f"column; got {self.targets} and the noise {self.noise!r}."
+            )
         named = [*self.of_bags, *self.keys, *self.ignored, *self.categories, *self.numbers]
         for name in named:
             if named.count(name) > 1:
