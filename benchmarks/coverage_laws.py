@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from populations import World, make_world, unequal_sizes
-from scipy import stats
+from scipy import special, stats
 
 from unbag import BagRidgeClassifier
 from unbag.bags import BagKFold, Bags, BagTarget
@@ -63,6 +63,12 @@ def lognormal_sizes(n_bags: int) -> np.ndarray:
     """Sizes between 1 and 5000, with median 33."""
     normal = stats.norm.ppf((np.arange(n_bags) + 0.5) / n_bags)
     return np.clip(np.exp(1.8 * normal + 3.5), 1, 5000).astype(int)
+
+
+def inverted() -> World:
+    """A classifier that learned the inverse: of 21 scores the lowest are mostly positives."""
+    normal = stats.norm.ppf((np.arange(21) + 0.5) / 21)
+    return World(special.expit(3 * normal), np.full(21, 1 / 21), special.expit(-3 * normal))
 
 
 TIES = World(np.array([0.2, 0.51, 0.8]), np.array([0.3, 0.4, 0.3]), np.array([0.25, 0.5, 0.7]))
@@ -136,6 +142,7 @@ LAWS = {
     "30 bags of 50, three tied scores": Law(TIES, np.full(30, 50)),
     "200 bags of 50, under-confident, no errors": Law(under_confident(0), np.full(200, 50)),
     "200 bags of 50, under-confident": Law(under_confident(5e-4), np.full(200, 50)),
+    "50 bags of 20, inverted": Law(inverted(), np.full(50, 20)),
     "30 bags of 1000, errors at two scores": Law(errors_at_two_scores(), np.full(30, 1000)),
     **{
         f"{n} bags of {size}, rare positives": Law(rare_positives(), np.full(n, size))

@@ -115,7 +115,7 @@ def main():
         for cells in rows(*cell, **sizes):
             lines.append("| " + " | ".join(cells) + " |")
             print(lines[-1], flush=True)
-    OUTPUT.write_text("\n".join([*lines, ""]))
+        OUTPUT.write_text("\n".join([*lines, ""]))
 
 
 if __name__ == "__main__":

@@ -249,7 +249,7 @@ def working_chances(table: ScoreTable, masses: Array, control: Array) -> Array:
         slope = (tests * (table.shares * chances * (1 - chances))[:, None]).T @ design
         step = np.clip(_solved(slope, gap), -1, 1)
         coefficients = coefficients + step
-        coefficients[1] = np.clip(coefficients[1], 0.0, 10.0)
+        coefficients[1] = np.clip(coefficients[1], -10.0, 10.0)
         if np.abs(step).max() < 1e-3:
             break
     return np.clip(special.expit(design @ coefficients), 1e-4, 1 - 1e-4)
