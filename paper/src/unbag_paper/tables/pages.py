@@ -9,6 +9,7 @@ from unbag_paper.runs.grid import Grid
 from unbag_paper.runs.rows import Row
 from unbag_paper.tables.error_tables import error_table, write_tables
 from unbag_paper.tables.figures import FIGURES, write_figures
+from unbag_paper.tables.one_recipe import write_one_recipe
 from unbag_paper.tables.overview import write_overview
 from unbag_paper.tables.rendering import render
 from unbag_paper.tables.summary import summarize
@@ -41,6 +42,7 @@ def write_pages(grids: Sequence[Grid], rows: Sequence[Row], folder: Path) -> lis
     tables = [grid for grid in grids if grid.name not in FIGURES]
     if len({grid.name for grid in tables}) > 1:
         paths += write_overview(tables, rows, folder)
+        paths += write_one_recipe(tables, rows, folder)
     return paths
 
 
