@@ -96,7 +96,8 @@ def estimate_bag_effects(probabilities: Any, bags: Bags, *, confidence: float = 
     null_shift = likelihood.shift_without_effects()
     p_value = likelihood.score_test(null_shift)
     shift, deviation = likelihood.maximum(null_shift)
-    drop = stats.chi2.ppf(confidence, 1) / 2
+    # Student's law for few bags, as for the variance of normal effects.
+    drop = stats.t.ppf((1 + confidence) / 2, bags.n_bags - 1) ** 2 / 2
     low, high = likelihood.interval(shift, deviation, drop)
     scale = float(np.sqrt(bags.n_bags / (bags.n_bags - 1)))
     deviation, low, high = (min(scale * value, LARGEST) for value in (deviation, low, high))
