@@ -142,8 +142,31 @@ def test_natural_groups_get_bounds_instead_of_intervals(model):
     assert "metrics" not in found and "always between" in said.stderr
     random = good("evaluate", model, "example:conversions_next", "--grouping", "auto", "--json")
     assert "metrics" in json.loads(random.stdout)
+    assert json.loads(random.stdout)["grouping"].startswith("Bags are taken for random groups: ")
     refused = call("evaluate", model, "example:conversions_next", "--grouping", "odd")
     assert refused.exit_code != 0 and "grouping must be" in refused.output
+
+
+def test_natural_groups_may_have_blocks_a_smoothness_and_features_that_differ(tmp_path):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    town = np.repeat(np.arange(40), 20)
+    x = rng.normal(size=800) + 2 * rng.normal(size=40)[town]  # towns differ in this, and only here
+    rows = pd.DataFrame(
+        {"x": x, "town": town, "county": town // 5, "n": rng.binomial(20, 0.5, 40)[town]}
+    )
+    rows.to_csv(tmp_path / "towns.csv", index=False)
+    named = ("--bag", "town", "--count", "n", "--blocks", "county")
+    good("fit", tmp_path / "towns.csv", *named, "--quick", "-o", tmp_path / "m", "--model", "ridge")
+    again = ("evaluate", tmp_path / "m", tmp_path / "towns.csv", "--json")
+    found = json.loads(good(*again, "--grouping", "auto", "--smoothness", "0.5").stdout)
+    assert "1 of 1 features differ" in found["grouping"]
+    assert found["smoothness"] == 0.5 and found["bounds"]["error"]["smooth_low"] is not None
+    spreads = []
+    for blocks in (("--blocks", "county"), ("--blocks", "")):
+        said = json.loads(good(*again, "--grouping", "natural", *blocks).stdout)
+        spreads.append(said["explained_deviance"]["standard_error"])
+    assert spreads[0] != spreads[1]  # of eight blocks, not of forty towns
 
 
 def test_bags_of_the_fit_are_known_again(model):

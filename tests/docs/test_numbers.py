@@ -194,3 +194,17 @@ def test_the_coverage_of_intervals():
 def test_the_numbers_are_compared_to_their_digits():
     assert rounded_like("1.33", 1.328)
     assert not rounded_like("1.33", 1.336)
+
+
+def test_what_the_pages_say_of_elections():
+    rows = rows_of(ROOT / "benchmarks" / "results" / "elections.csv")
+    assert "With context 0.25 every interval holds the truth" in text_of(
+        "docs/examples/elections.md"
+    )
+    assert all(row["holds"] == "True" for row in rows if row["context"] == "0.25")
+    carolina = [row for row in rows if row["election"] == "senc"]
+    assert not any(row["holds"] == "True" for row in carolina if row["context"] == "0.0")
+    for row in carolina:  # "as do King's"
+        assert not float(row["king_low"]) <= float(row["truth"]) <= float(row["king_high"])
+    page = text_of("benchmarks/results/elections.md")
+    assert "rises by 0.27" in page and "only a quarter" in text_of("docs/natural_groups.md")

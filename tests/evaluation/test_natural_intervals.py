@@ -119,6 +119,20 @@ def test_impossible_coefficients_are_not_shown_as_shares(rng):
     assert "always between" in text and "0.9 from bags without" in " ".join(text.split())
 
 
+def test_no_interval_is_given_where_the_counts_contradict_the_assumption(rng):
+    members, positives = voters(rng, 200, 1.2)
+    found = unbag.estimate_groups(members, positives.sum(axis=1), context=0.02)
+    assert not found[0].has_interval and "contradict the assumption" in str(found[0])
+    low, high = found.bounds[0]
+    assert low <= found[0].value <= high
+    scores, _, bags = scored(rng, 200, within=0.0, effect=0.0)
+    counts = bags.sizes * (bags.mean(scores) > 0.5)
+    sorted_bags = Bags.from_arrays(bags.X, offsets=np.arange(0, 4001, 20), counts=counts)
+    natural = evaluate_natural(scores, sorted_bags, smoothness=0.0)
+    assert natural["auc"].low == natural["auc"].high  # the counts fix every label
+    assert np.isnan(natural["auc"].if_smooth) and "counts contradict it" in str(natural)
+
+
 def test_blocks_widen_the_interval_of_groups(rng):
     county = np.repeat(np.arange(10), 8)
     members = rng.integers(100, 500, size=(80, 2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
@@ -27,6 +28,8 @@ def evaluate(
     bags_table: opt.BagsTable = None,
     confidence: opt.Confidence = 0.95,
     grouping: opt.Grouping = "random",
+    blocks: opt.Blocks = None,
+    smoothness: opt.Smoothness = None,
     as_json: opt.Json = False,
 ) -> None:
     """Estimate error, AUC, calibration and more from bags, each with an interval.
@@ -34,13 +37,16 @@ def evaluate(
     Use bags that the model was not fitted on; the command warns if it finds any that were. The
     columns of bags are those of the fit unless named again, in the same order; `--size ""` and
     `--noise ""` say that there is none. For natural groups, such as precincts, `--grouping natural`
-    gives bounds and a test of fit instead.
+    gives bounds and a test of fit instead, with `--smoothness` intervals too; `--blocks` names what
+    several groups have in common.
 
     Examples:
 
       unbag evaluate model/ held_out.parquet
 
       unbag evaluate model/ next_month.csv --bag group --count conversions --json
+
+      unbag evaluate model/ wards.csv --grouping natural --blocks county --smoothness 0.5
     """
     from unbag.cli.console_tables import show_metrics, show_seen
     from unbag.evaluation import NaturalEvaluation
@@ -52,21 +58,24 @@ def evaluate(
     fitted = TableModel.load(model)
     named = proportion or opt.listed(average), count or opt.listed(total)
     roles = roles_again(fitted.roles, bag, *named, size, noise)
+    if grouping != "random":
+        roles = replace(roles, block=_again(blocks, fitted.roles.block))
     found, share = fitted.evaluate_with_overlap(
         table,
         bag_table=bags_table,
         roles=roles,
         confidence=confidence,
         grouping=grouping,  # type: ignore[arg-type]
+        smoothness=smoothness,
     )
     words = opt.console(as_json)
     if isinstance(found, NaturalEvaluation):
         record = plain(found.to_dict())
         words.print(found)
     else:
-        record = evaluation_record(found)
+        record = evaluation_record(found) | {"grouping": found.grouping}
         show_metrics(record, words)
-        words.print(f"On single rows: {found.headline}")
+        words.print(f"On single rows: {found.headline} {found.grouping}".rstrip())
     show_seen(share, words)
     opt.answer(record | {"share_seen": share}, as_json)
 

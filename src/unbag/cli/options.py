@@ -49,7 +49,10 @@ BagAgain = Annotated[
 ]
 Confidence = Annotated[float, typer.Option(min=0.5, max=0.999, help="Confidence of the intervals.")]
 Grouping = Annotated[
-    str, typer.Option(help="Groups of rows: random, natural, or auto, which looks at their shares.")
+    str,
+    typer.Option(
+        help="Groups of rows: random, natural, or auto, which looks at their shares and columns."
+    ),
 ]
 Proportion = Annotated[
     list[str] | None,
@@ -81,6 +84,10 @@ Noise = Annotated[
 BagsTable = Annotated[
     str | None,
     typer.Option("--bags-table", help="Table with one row a bag that holds the columns of bags."),
+]
+Smoothness = Annotated[
+    float | None,
+    typer.Option(help="Of natural groups: how far chances may depart from scores; 0.5 is half."),
 ]
 Blocks = Annotated[
     str | None,

@@ -163,12 +163,13 @@ def evaluate_grouped(
     smoothness: float | None = None,
     noise_kurtosis: float = LAPLACE_KURTOSIS,
     names: Sequence[str] = (),
+    tested: Bags | None = None,
     **options: Any,
 ) -> Evaluation | NaturalEvaluation:
-    """Evaluate probabilities as the grouping allows; see `evaluate`."""
+    """Evaluate probabilities as the grouping allows; "auto" looks at the bags `tested`."""
     sentence = "Bags are said to be natural groups." if grouping == "natural" else ""
     if grouping == "auto":
-        grouping, sentence = explain_grouping(bags)
+        grouping, sentence = explain_grouping(bags if tested is None else tested)
     if grouping == "natural":
         options |= {"blocks": blocks, "smoothness": smoothness, "grouping": sentence}
         return evaluate_natural(scores, bags, **options)

@@ -29,6 +29,7 @@ __all__ = [
     "evaluate_natural",
     "explained_deviance",
     "extreme_labels",
+    "group_calibration",
     "label_metrics",
     "metric_bounds",
 ]
@@ -67,7 +68,7 @@ def evaluate_natural(
         metric_bounds(values, bags, posterior, **options),
         explained_deviance=explained_deviance(values, bags, units, confidence=confidence),
         effects=None if hard else _effects(values, bags, confidence),
-        calibration=_calibration(values, bags, n_bins, confidence),
+        calibration=group_calibration(values, bags, n_bins, confidence),
         grouping=grouping,
         smoothness=smoothness,
         n_bags=bags.n_bags,
@@ -181,7 +182,7 @@ def _explained(sums: Array) -> Any:
     return 1 - fit / np.where(constant > 1e-9 * size, constant, np.nan)
 
 
-def _calibration(scores: Array, bags: Bags, n_bins: int, confidence: float) -> Curve:
+def group_calibration(scores: Array, bags: Bags, n_bins: int, confidence: float) -> Curve:
     """Observed against expected rate of groups of bags with about the same expected rate."""
     expected = bags.mean(scores)
     groups = np.array_split(

@@ -29,7 +29,8 @@ class GroupShares(Printed):
     Attributes
     ----------
     estimates : dict of Estimate
-        By group. They lie within the bounds.
+        By group. They lie within the bounds. Without an interval if the counts contradict the
+        assumption.
     bounds : dict of tuple
         By group: least and greatest share with these counts, whatever is assumed.
     goodman : dict of float
@@ -226,9 +227,14 @@ def estimate_groups(
 def _within(
     ends: tuple[float, float, float], bounds: Any, lowest: float, n_bags: int, confidence: float
 ) -> Estimate:
-    """Estimate and interval, cut to bounds that always hold."""
-    value, low, high = np.clip(ends, *bounds)
-    return Estimate(float(value), float(low), float(high), np.nan, lowest, 1.0, n_bags, confidence)
+    """Estimate and interval, cut to bounds that always hold; none if it lies outside them."""
+    value, low, high = np.clip(ends, *bounds).tolist()
+    reason = ""
+    if ends[1] > bounds[1] + 1e-9 or ends[2] < bounds[0] - 1e-9:
+        low = high = np.nan
+        reason = "the counts contradict the assumption"
+    settings = (np.nan, lowest, 1.0, n_bags, confidence, reason)
+    return Estimate(value, low, high, *settings)
 
 
 def _read(members: Any, positives: Any, context: Any, groups: Any, blocks: Any) -> _Counts:

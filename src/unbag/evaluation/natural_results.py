@@ -35,7 +35,8 @@ class Bounds:
         Its expectation given the counts, if the scores are the probabilities of independent labels,
         up to an effect of each bag on the logits of all its instances. NaN for hard predictions.
     if_smooth, smooth_low, smooth_high : float
-        Estimate and interval under the stated smoothness, within the bounds; NaN if none is stated.
+        Estimate and interval under the stated smoothness, within the bounds; NaN if none is stated
+        or the counts contradict it.
     """
 
     low: float
@@ -47,7 +48,7 @@ class Bounds:
 
     @property
     def interval(self) -> str:
-        """The interval under the stated smoothness; empty if none is stated."""
+        """The interval under the stated smoothness; empty if there is none."""
         if np.isnan(self.if_smooth):
             return ""
         return f"{_number(self.smooth_low)} to {_number(self.smooth_high)}"
@@ -139,7 +140,8 @@ class NaturalEvaluation(Printed):
         rows = []
         for name, found in self.bounds.items():
             always = "" if np.isnan(found.low) else f"{_number(found.low)} to {_number(found.high)}"
-            row = (name, always or "not defined", _number(found.if_right), found.interval)
+            smooth = found.interval or ("counts contradict it" if always else "")
+            row = (name, always or "not defined", _number(found.if_right), smooth)
             rows.append(row[: len(columns)])
         return TextTable(title, columns, rows, self.grouping, after)
 

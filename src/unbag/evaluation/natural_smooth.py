@@ -60,7 +60,8 @@ def metric_positions(
     """Where metrics lie between those of the least and the best suiting labels: value and ends.
 
     Since the number of positives is known, each metric is linear in one sum over the positives: of
-    hard predictions, scores, their logits or their ranks (D24).
+    hard predictions, scores, their logits or their ranks (D24). NaN if the counts contradict the
+    smoothness: no labels with these counts lie within the interval.
     """
     certain = np.clip(scores, 1e-15, 1 - 1e-15)
     sums = {
@@ -75,5 +76,8 @@ def metric_positions(
         weights = values / len(scores)
         worst, best = (weights @ labels for labels in extremes)
         ends = np.array(model.interval(weights, confidence))
-        found[name] = np.clip((ends - worst) / max(best - worst, 1e-12), 0, 1)
+        places = (ends - worst) / max(best - worst, 1e-12)
+        slack = 1e-9 * np.abs(weights).sum()
+        contradicted = ends[1] > best + slack or ends[2] < worst - slack
+        found[name] = np.full(3, np.nan) if contradicted else np.clip(places, 0, 1)
     return found

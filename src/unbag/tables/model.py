@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from unbag.bags import Bags
+from unbag.bags.holdout import take_bags
 from unbag.errors import BagDataWarning, TableError
 from unbag.estimators import (
     BagBoostingRegressor,
@@ -35,7 +36,7 @@ from unbag.tables.fingerprints import share_seen
 from unbag.tables.prefetch import prefetch
 from unbag.tables.reading import TableSource, integer_columns, open_table
 from unbag.tables.roles import Roles
-from unbag.tables.scan import BagTable, make_bags_of, scan_table
+from unbag.tables.scan import BagTable, make_bags_of, read_bags, scan_table
 from unbag.tables.writing import check_free
 
 __all__ = ["TableModel"]
@@ -53,6 +54,7 @@ KINDS: dict[str, type[Any]] = {
         BagRegressor,
     )
 }
+TESTED_ROWS = 200_000  # of whole bags, which say whether bags are random groups
 NEEDED = ("model.json", "model.safetensors", "table.json", "fit.json")
 
 
@@ -141,6 +143,7 @@ class TableModel:
         roles: Roles | None = None,
         confidence: float = 0.95,
         grouping: Grouping = "random",
+        smoothness: float | None = None,
     ) -> Evaluation | NaturalEvaluation | AmountEvaluation:
         """Error, AUC and more on the bags of a table, each with an interval.
 
@@ -150,14 +153,21 @@ class TableModel:
             As for `unbag.tables.scan_table`. Use bags that the model was not fitted on; a
             `BagDataWarning` tells if it was fitted on some.
         roles : Roles, optional
-            Columns of the bags; None means those of the fit.
+            Columns of the bags, with that of their blocks; None means those of the fit.
         confidence : float
         grouping : {"random", "natural", "auto"}
             Whether bags are random groups of rows, see `unbag.evaluate`. "auto" looks at their
-            proportions.
+            proportions and features.
+        smoothness : float, optional
+            As for `unbag.evaluate`.
         """
         found, share = self.evaluate_with_overlap(
-            table, bag_table=bag_table, roles=roles, confidence=confidence, grouping=grouping
+            table,
+            bag_table=bag_table,
+            roles=roles,
+            grouping=grouping,
+            confidence=confidence,
+            smoothness=smoothness,
         )
         if share:
             message = f"The model was fitted on {100 * share:.3g} % of these bags: use others."
@@ -170,8 +180,8 @@ class TableModel:
         *,
         bag_table: Any,
         roles: Roles | None,
-        confidence: float,
         grouping: Grouping = "random",
+        **settings: Any,
     ) -> tuple[Evaluation | NaturalEvaluation | AmountEvaluation, float]:
         """The evaluation, and the share of the bags that the model was fitted on."""
         roles = replace(roles or self.roles, task=self.classifier.task_)
@@ -181,10 +191,12 @@ class TableModel:
         scores, bags = self._scored_bags(rows)
         share = share_seen(rows.index, self.record.get("seen", ""))
         if bags.task == "amount":
-            return amounts_by(grouping, scores, bags, confidence), share
-        settings: dict[str, Any] = {"confidence": confidence, "names": self.roles.targets}
-        found = evaluate_grouped(scores, bags, grouping=grouping, **settings)
-        return found, share
+            return amounts_by(grouping, scores, bags, settings["confidence"]), share
+        settings |= {"blocks": rows.index.blocks, "names": self.roles.targets}
+        if grouping == "auto":
+            some = take_bags(rows.index.sizes, max_rows=TESTED_ROWS)
+            settings["tested"] = read_bags(rows, some)
+        return evaluate_grouped(scores, bags, grouping=grouping, **settings), share
 
     def _scored_bags(self, table: BagTable) -> tuple[Array, Bags]:
         """Scores of all rows, and their bags; features are in memory chunk by chunk."""
