@@ -1,6 +1,9 @@
 """Fixtures shared by all tests."""
 
+import gc
 import sys
+import warnings
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -34,12 +37,23 @@ def ray_executor():
     from unbag.parallel.ray_tasks import RayExecutor
 
     root = str(Path(__file__).parent)
-    ray.init(
-        address="local",
-        num_cpus=2,
-        include_dashboard=False,
-        log_to_driver=False,
-        runtime_env={"env_vars": {"PYTHONPATH": ":".join([root, *sys.path])}},
-    )
+    with own_warnings_ignored():
+        ray.init(
+            address="local",
+            num_cpus=2,
+            include_dashboard=False,
+            log_to_driver=False,
+            runtime_env={"env_vars": {"PYTHONPATH": ":".join([root, *sys.path])}},
+        )
     yield RayExecutor("local", max_retries=1)
-    ray.shutdown()
+    with own_warnings_ignored():
+        ray.shutdown()
+
+
+@contextmanager
+def own_warnings_ignored():
+    """Ray before 2.60 announces changes, and leaves files for the garbage collector to close."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+        gc.collect()
