@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -109,6 +110,7 @@ class _Counts:
         rates = self.positives / root
         return np.asarray(np.linalg.lstsq(self.members / root[:, None], rates, rcond=None)[0])
 
+    @cached_property
     def model(self) -> tuple[BoundedModel, Array]:
         """The model of all cells, which are groups within bags, and the group of each."""
         bag, group = np.nonzero(self.members)
@@ -134,7 +136,7 @@ class _Counts:
 
     def interval(self, weights: Array, confidence: float) -> tuple[float, float, float]:
         """Of the sum over groups of their shares times weights."""
-        model, group = self.model()
+        model, group = self.model
         return model.interval((weights / self.members.sum(axis=0))[group], confidence)
 
     def difference(self, first: int, second: int, confidence: float) -> tuple[float, float, float]:

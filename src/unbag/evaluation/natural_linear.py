@@ -53,7 +53,7 @@ class BoundedModel:
     ----------
     rates, sizes : array of shape (n_bags,)
     bag, count : array of shape (n_cells,)
-        Rows that are alike are one cell: its bag, and the number of its rows.
+        Rows that are alike are one cell: its bag, and the number of its rows. Bag by bag.
     guess : array of shape (n_cells,)
         The probabilities :math:`p`.
     free, bounded, effects : array of shape (n_cells, ...)
@@ -118,12 +118,14 @@ class BoundedModel:
 
     def _by_bag(self, values: Array) -> Array:
         """Sum over the rows of each bag."""
-        found = np.zeros((len(self.sizes), *values.shape[1:]))
-        np.add.at(found, self.bag, (self.count * values.T).T)
-        return found
+        return np.asarray(np.add.reduceat((self.count * values.T).T, self._starts))
 
     def _mean(self, values: Array) -> Array:
         return (self._by_bag(values).T / self.sizes).T
+
+    @cached_property
+    def _starts(self) -> Array:
+        return np.searchsorted(self.bag, np.arange(len(self.sizes)))
 
     @cached_property
     def _terms(self) -> Array:
