@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -110,8 +111,6 @@ def test_cells_come_first_then_rates_then_seeds_of_winners(tmp_path):
 
 
 def first_with(runs, data):
-    from dataclasses import replace
-
     return [replace(run, data=data) for run in runs]
 
 
@@ -133,23 +132,23 @@ def test_nothing_begins_that_cannot_end_in_time(tmp_path):
     assert runner.run() == "out of time" and league_rows(tmp_path) == []
 
 
-def test_a_run_past_the_deadline_is_given_up_and_leaves_no_row(tmp_path, monkeypatch):
-    machine = Machine(deadline=time.monotonic() - 1)
-    runner = LeagueRunner(SMALL, tmp_path, made_up(), machine)
-    monkeypatch.setattr(LeagueRunner, "_fits", lambda self, wave: True)
-    assert runner.run() == "out of time" and league_rows(tmp_path) == []
+def test_a_run_past_the_deadline_is_given_up_and_leaves_no_row(tmp_path):
+    machine = Machine(deadline=time.monotonic() + 0.05)
+    grid = replace(SMALL, seconds_per_epoch=1e-9)  # so that it is begun
+    assert LeagueRunner(grid, tmp_path, made_up(), machine).run() == "out of time"
+    assert league_rows(tmp_path) == []
 
 
 def test_one_run_makes_the_start_that_others_wait_for(tmp_path):
     grid = SMALL.restrict(methods=["ours_start"], learning_rates=[0.1], seeds=[0])
     machine = Machine(starts=tmp_path / "starts")
     runner = LeagueRunner(grid, tmp_path / "rows", made_up(), machine, workers=4)
-    assert len(runner._wave(runner.missing())) == 1
+    assert len(runner._next(runner.missing())) == 1
     runner.workers = 1
     assert runner.run() == "finished"
     assert len(list((tmp_path / "starts").iterdir())) == 1
     several = LeagueRunner(grid, tmp_path / "none", made_up(), machine, workers=4)
-    assert len(several._wave(several.missing())) == 2
+    assert len(several._next(several.missing())) == 2
 
 
 def test_rows_of_another_machine_are_merged(tmp_path):

@@ -53,9 +53,9 @@ def league_store(folder: Path | str) -> Store:
     return Store(folder, read_spec=RunSpec.from_json)
 
 
-def league_rows(folder: Path | str) -> list[LeagueRow]:
+def league_rows(store: Store | Path | str) -> list[LeagueRow]:
     """All runs of a folder; none if it is not there."""
-    rows: list[Row] = league_store(folder).rows()
+    rows: list[Row] = (store if isinstance(store, Store) else league_store(store)).rows()
     return [LeagueRow(cast(RunSpec, row.spec), row.outcome, row.arrays) for row in rows]
 
 

@@ -1,4 +1,4 @@
-"""Does the missing runs of a table, several side by side, and saves each wave of them."""
+"""Does the missing runs of a table, several side by side, and saves each as it ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from unbag_paper.runs.rows import Row
 
 __all__ = ["LeagueRunner"]
 
-# A wave is begun only if this multiple of its estimated time is left.
+# A run is begun only if this multiple of its estimated time is left.
 _MARGIN = 1.2
 Show = Callable[[str], None]
 
@@ -46,23 +46,27 @@ class LeagueRunner:
     machine: Machine = field(default_factory=Machine)
     workers: int = 1
 
+    def __post_init__(self) -> None:
+        self.store = league_store(self.folder)  # it reads each part once
+
     def missing(self) -> list[RunSpec]:
         """Runs that are without a row."""
-        return self.grid.missing(league_rows(self.folder), self.data.fingerprint)
+        return self.grid.missing(league_rows(self.store), self.data.fingerprint)
 
     def seconds(self, run: RunSpec) -> float:
         """Expected seconds of a run beside others, by the slowest like it on this device."""
+        epoch = self._slowest_epoch(run) or self.grid.seconds_per_epoch * self.workers
+        return (run.epochs + run.start_epochs) * epoch
+
+    def _slowest_epoch(self, run: RunSpec) -> float | None:
         name = device_name(self.machine.device)
         alike = [
             row.outcome["seconds"] / (row.spec.epochs + row.spec.start_epochs)
-            for row in league_rows(self.folder)
-            if row.spec.net == run.net
-            and row.spec.images_per_batch == run.images_per_batch
-            and row.outcome.get("device") == name
-            and row.outcome.get("workers") == self.workers
+            for row in league_rows(self.store)
+            if (row.spec.net, row.spec.images_per_batch) == (run.net, run.images_per_batch)
+            and (row.outcome.get("device"), row.outcome.get("workers")) == (name, self.workers)
         ]
-        guess = self.grid.seconds_per_epoch * self.workers
-        return (run.epochs + run.start_epochs) * max(alike, default=guess)
+        return max(alike, default=None)
 
     def plan(self) -> dict[str, Any]:
         """How much is missing, and how long it will take."""
@@ -71,18 +75,19 @@ class LeagueRunner:
         return {"to_run": len(missing), "minutes": round(seconds / 60, 1)}
 
     def run(self, show: Show = lambda text: None) -> str:
-        """Train until nothing is left, or no wave fits; say which."""
+        """Train until nothing is left, or no run fits; say which."""
         while missing := self.missing():
-            wave = self._wave(missing)
-            if not self._fits(wave):
-                return "out of time"
-            if not self._run_wave(wave, show):
+            if not self._run_together(self._next(missing), show):
                 return "out of time"
         return "finished"
 
-    def _wave(self, missing: list[RunSpec]) -> list[RunSpec]:
-        """The next runs; of several that wait for the same start one goes ahead."""
-        wave: list[RunSpec] = []
+    def _next(self, missing: list[RunSpec]) -> list[RunSpec]:
+        """Runs for the workers: at first one each, to learn what a run takes, and then all.
+
+        Of several that wait for the same start one goes ahead.
+        """
+        at_most = len(missing) if self._slowest_epoch(missing[0]) else self.workers
+        found: list[RunSpec] = []
         begun: set[Path] = set()
         for run in missing:
             path = start_path(run, self.machine) if run.start_epochs else None
@@ -90,36 +95,33 @@ class LeagueRunner:
                 if path in begun:
                     continue
                 begun.add(path)
-            wave.append(run)
-            if len(wave) == self.workers:
-                break
-        return wave
+            found.append(run)
+        return found[:at_most]
 
-    def _fits(self, wave: list[RunSpec]) -> bool:
-        if self.machine.deadline is None:
-            return True
-        left = self.machine.deadline - time.monotonic()
-        return _MARGIN * max(map(self.seconds, wave)) < left
-
-    def _run_wave(self, wave: list[RunSpec], show: Show) -> bool:
-        """Train a wave and save each run as it ends; False if one had to be given up."""
+    def _run_together(self, runs: list[RunSpec], show: Show) -> bool:
+        """Train and save each run as it ends; False if one did not fit or was given up."""
         whole = True
         executor = get_executor(n_jobs=self.workers)
-        jobs = executor.finished(_train, wave, shared=(self.data, self.machine))
+        timed = [(run, _MARGIN * self.seconds(run)) for run in runs]
+        jobs = executor.finished(_train, timed, shared=(self.data, self.machine))
         for number, (arrays, outcome) in jobs:
             if arrays is None:
                 whole = False
                 continue
-            row = Row(wave[number], outcome | {"workers": self.workers}, arrays)  # type: ignore[arg-type]
-            league_store(self.folder).add([row])
-            show(_describe(wave[number], outcome, arrays))
+            row = Row(runs[number], outcome | {"workers": self.workers}, arrays)  # type: ignore[arg-type]
+            self.store.add([row])
+            show(_describe(runs[number], outcome, arrays))
         return whole
 
 
-def _train(shared: tuple[Labelled, Machine], run: RunSpec) -> tuple[Any, dict[str, Any]]:
-    """One run, wherever this is: what was measured, and how it was computed."""
-    data, machine = shared
+def _train(
+    shared: tuple[Labelled, Machine], job: tuple[RunSpec, float]
+) -> tuple[Any, dict[str, Any]]:
+    """One run, wherever this is: what was measured, and how; nothing if time is short."""
+    (data, machine), (run, expected) = shared, job
     begun = time.monotonic()
+    if machine.deadline is not None and begun + expected > machine.deadline:
+        return None, {}
     try:
         arrays = train_run(run, data, machine)
     except OutOfTime:

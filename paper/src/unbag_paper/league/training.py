@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,13 +78,20 @@ def train_run(spec: RunSpec, data: Labelled, machine: Machine) -> dict[str, Arra
         the share of wrong predictions, and "held_out_log", the cross entropy of their proportions.
     """
     bags = _Bagged(spec, data, machine.device)
-    net = _net(spec, data, machine)
-    method = spec.make_method()
+    checks = _Checks(spec, bags, machine)
+    with _fast_kernels():
+        _train(spec, data, bags.train, checks, machine)
+    return {name: np.array(values) for name, values in checks.found.items()}
+
+
+def _train(
+    spec: RunSpec, data: Labelled, bags: ImageBags, checks: _Checks, machine: Machine
+) -> None:
+    net, method = _net(spec, data, machine), spec.make_method()
     flip = spec.dataset not in NEVER_MIRRORED
     if method.needs_start:
         load_or_train_start(net, spec, data, machine, flip)
-    method.begin(Start(net, bags.train))
-    checks = _Checks(spec, bags, machine)
+    method.begin(Start(net, bags))
     settings = LoopSettings(
         n_epochs=spec.epochs,
         images_per_batch=spec.images_per_batch,
@@ -91,10 +100,18 @@ def train_run(spec: RunSpec, data: Labelled, machine: Machine) -> dict[str, Arra
     )
     seed = derive_seed("league", spec.seed, "batches")
     options: dict[str, Any] = {"settings": settings, "flip": flip, "seed": seed}
-    # Sizes of batches never change, so the fastest kernels are worth looking for.
-    with torch.backends.cudnn.flags(benchmark=machine.device.startswith("cuda")):
-        train_on_bags([net], bags.train, method, after_epoch=checks, **options)
-    return {name: np.array(values) for name, values in checks.found.items()}
+    train_on_bags([net], bags, method, after_epoch=checks, **options)
+
+
+@contextmanager
+def _fast_kernels() -> Iterator[None]:
+    """Sizes of batches never change, so the fastest kernels are worth looking for."""
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = True
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = before
 
 
 class _Bagged:
@@ -206,4 +223,6 @@ class _Checks:
 
 @torch.no_grad()
 def _logits(net: nn.Module, images: Tensor, chunk: int = 2000) -> Tensor:
-    return torch.cat([net(as_floats(part)).float() for part in images.split(chunk)])
+    on_gpu = images.device.type == "cuda"
+    with torch.autocast(images.device.type, dtype=torch.bfloat16, enabled=on_gpu):
+        return torch.cat([net(as_floats(part)).float() for part in images.split(chunk)])
