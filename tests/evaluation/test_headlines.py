@@ -5,8 +5,8 @@ import pytest
 
 import unbag
 from unbag.evaluation import Baseline, Estimate
-from unbag.evaluation.evaluate import macro_average
 from unbag.evaluation.printing import TextTable
+from unbag.evaluation.random_groups import macro_average
 
 IDS = np.repeat(np.arange(80), 10)
 

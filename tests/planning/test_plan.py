@@ -48,12 +48,6 @@ def test_shapes_are_not_called_certified():
     assert doubled.n_bags > shape.n_bags
 
 
-def test_markdown_marks_the_answer_once():
-    text = plan_bags(0.02, 30, n_hypotheses=500).to_markdown()
-    assert text.count("<-") == 1
-    assert len(text.splitlines()) == 6
-
-
 def test_plot_draws_a_curve_per_bag_size_and_the_answer():
     found = plan_bags(0.02, 30, n_hypotheses=500)
     chart = found.plot()

@@ -6,13 +6,14 @@ from unbag.evaluation.baseline import Baseline
 from unbag.evaluation.checks import check_bags, check_made_bags
 from unbag.evaluation.comparison import Comparison, compare_models, compare_scores
 from unbag.evaluation.estimate import Estimate
-from unbag.evaluation.evaluate import evaluate, evaluate_bags
+from unbag.evaluation.evaluate import evaluate
 from unbag.evaluation.importance import ColumnImportance, column_importance
 from unbag.evaluation.label_flip import FlipCheck, check_flip, repair_flip
 from unbag.evaluation.learning_curve import BagLearningCurve, bag_learning_curve
 from unbag.evaluation.natural_groups import GroupShares, estimate_groups
 from unbag.evaluation.natural_results import Bounds, NaturalEvaluation
 from unbag.evaluation.privacy import PrivacyNoise, privacy_noise
+from unbag.evaluation.random_groups import evaluate_bags
 from unbag.evaluation.results import AmountEvaluation, Evaluation
 from unbag.evaluation.risk import estimate_risk, pairwise_value
 from unbag.evaluation.search import Candidate, Search, search_trials

@@ -7,48 +7,20 @@ from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import is_regressor
 
 from unbag.arguments import check_choice
 from unbag.bags import Bags, Task, as_bags
 from unbag.errors import BagDataError
-from unbag.evaluation import calibration
 from unbag.evaluation.amounts import evaluate_amounts
-from unbag.evaluation.baseline import trivial_baseline
-from unbag.evaluation.confusion import (
-    CELLS,
-    DECISION_METRICS,
-    decision_intervals,
-    estimate_errors,
-    no_interval,
-)
-from unbag.evaluation.curves import SCORE_METRICS, score_metrics
-from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.grouping import Grouping, explain_grouping, with_features
 from unbag.evaluation.intervals import LAPLACE_KURTOSIS
-from unbag.evaluation.multiclass import confusion_matrix, multiclass_log_loss
 from unbag.evaluation.natural import evaluate_natural
 from unbag.evaluation.natural_results import NaturalEvaluation
-from unbag.evaluation.positives import fit_positives, score_table
-from unbag.evaluation.residual_moments import noise_of
+from unbag.evaluation.random_groups import evaluate_bags
 from unbag.evaluation.results import AmountEvaluation, Evaluation
-from unbag.evaluation.risk import checked_scores, decisions, estimate_risk
 
-__all__ = ["amounts_by", "evaluate", "evaluate_bags", "evaluate_grouped"]
-
-Array = NDArray[Any]
-
-# Without the number of the class or label that may follow, as in "auc[0]".
-METRICS = (
-    "error",
-    "brier",
-    *(name for name in DECISION_METRICS if name not in CELLS),
-    *SCORE_METRICS,
-    "calibration_error",
-)
-# Averages over classes or labels that people report.
-MACRO = ("auc", "precision", "recall", "f1")
+__all__ = ["amounts_by", "evaluate", "evaluate_grouped"]
 
 
 def evaluate(
@@ -218,124 +190,3 @@ def scores_of(model_or_scores: Any, X: Any) -> Any:
             "predictions 0 and 1."
         )
     return model_or_scores
-
-
-def evaluate_bags(
-    scores: Any,
-    bags: Bags,
-    *,
-    noise_kurtosis: float = LAPLACE_KURTOSIS,
-    confidence: float = 0.95,
-    n_bins: int = 10,
-    names: Sequence[Any] = (),
-) -> Evaluation:
-    """Evaluate probabilities, in the order of ``bags.X``, on bags; see `evaluate`.
-
-    Metrics of single classes and labels are called by their `names`, or numbers if there are none.
-    """
-    values = checked_scores(scores, bags)
-    options = {"confidence": confidence, "noise_kurtosis": noise_kurtosis}
-    shared = _risks(values, bags, options)
-    # A metric that is not defined, as AUC without a positive, is NaN and says so in the table.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        outputs = [_one_output(v, bags, i, n_bins, options) for i, v in enumerate(values.T)]
-    estimates = _merged(shared, [found for found, *_ in outputs], bags.task, names)
-    cells = np.stack([c for _, c, *_ in outputs], axis=1)
-    if bags.task == "multiclass":
-        hard = decisions(values, bags.task)
-        cells = np.stack(confusion_matrix(hard, bags, confidence=confidence))[:, None]
-    value, low, high = cells if bags.task == "multilabel" else cells[:, 0]
-    error = estimates["error"]
-    return Evaluation(
-        estimates,
-        confusion=value,
-        confusion_low=low,
-        confusion_high=high,
-        roc=[curve for *_, curve, _ in outputs],
-        calibration=[curve for *_, curve in outputs],
-        residuals=(bags.mean(values) - bags.proportions.reshape(bags.n_bags, -1)).squeeze(),
-        task=bags.task,
-        n_bags=bags.n_bags,
-        n_instances=bags.n_instances,
-        confidence=confidence,
-        equivalent_labels=max(error.value * (1 - error.value), 0) / error.standard_error**2,
-        baseline=trivial_baseline(bags, names),
-        names=list(names),
-    )
-
-
-def _risks(values: Array, bags: Bags, options: dict[str, Any]) -> dict[str, Estimate]:
-    """Error and Brier score, and the log loss of several classes."""
-    found = {
-        "error": estimate_risk(values, bags, loss="zero_one", **options),
-        "brier": estimate_risk(values, bags, loss="square", **options),
-    }
-    if bags.task == "multiclass":
-        found["log_loss"] = multiclass_log_loss(
-            values, bags, noise_of(bags), confidence=options["confidence"]
-        )
-    return found
-
-
-def _one_output(
-    scores: Array, bags: Bags, output: int, n_bins: int, options: dict[str, Any]
-) -> tuple[dict[str, Estimate], Array, calibration.Curve, calibration.Curve]:
-    """Everything about one label, or one class against the rest."""
-    proportions = bags.proportions.reshape(bags.n_bags, -1)[:, output]
-    table = score_table(scores, bags, proportions, noise_of(bags))
-    errors = estimate_errors(table, noise_kurtosis=options["noise_kurtosis"])
-    found = decision_intervals(errors, confidence=options["confidence"])
-    cells = np.array([_ends(found.pop(name)) for name in CELLS]).T.reshape(3, 2, 2)
-    positives = fit_positives(table)
-    reason = no_interval(errors).get("true_positives", "")
-    found |= score_metrics(positives, reason=reason, **options)
-    found["calibration_error"] = calibration.calibration_error(
-        positives, confidence=options["confidence"], n_bins=n_bins
-    )
-    return (
-        found,
-        cells,
-        calibration.roc_curve(positives, **options),
-        calibration.calibration_curve(positives, n_bins=n_bins, **options),
-    )
-
-
-def _ends(found: Estimate) -> tuple[float, float, float]:
-    return found.value, found.low, found.high
-
-
-def _merged(
-    shared: dict[str, Estimate],
-    outputs: list[dict[str, Estimate]],
-    task: str,
-    names: Sequence[Any],
-) -> dict[str, Estimate]:
-    if task == "binary":
-        return {**shared, **outputs[0]}
-    single = {
-        f"{metric}[{name}]": found
-        for name, output in zip(names if len(names) else range(len(outputs)), outputs, strict=True)
-        for metric, found in output.items()
-        if not (task == "multiclass" and metric == "log_loss")
-    }
-    macro = {f"macro_{m}": macro_average([output[m] for output in outputs]) for m in MACRO}
-    return {**shared, **macro, **single}
-
-
-def macro_average(found: Sequence[Estimate]) -> Estimate:
-    """Mean of the estimates of classes or labels.
-
-    The standard error of a mean is at most the mean of standard errors, whatever the classes have
-    in common; the interval reaches as far.
-
-    Examples
-    --------
-    >>> print(macro_average([Estimate(0.8, 0.7, 0.9, 0.05), Estimate(0.6, 0.5, 0.7, 0.05)]))
-    0.7000 (95 % interval 0.6000 to 0.8000)
-    """
-    value, low, high, error = (
-        float(np.mean([getattr(f, name) for f in found]))
-        for name in ("value", "low", "high", "standard_error")
-    )
-    reason = next((f.reason for f in found if f.reason), "")
-    return replace(found[0], value=value, low=low, high=high, standard_error=error, reason=reason)

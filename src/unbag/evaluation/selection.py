@@ -12,7 +12,8 @@ from unbag.arguments import check_choice
 from unbag.bags import BagKFold, Bags, BagTarget, as_bags, bags_of, variance_of
 from unbag.errors import BagDataError
 from unbag.evaluation.estimate import Estimate
-from unbag.evaluation.evaluate import METRICS, evaluate_bags, scores_of
+from unbag.evaluation.evaluate import scores_of
+from unbag.evaluation.random_groups import METRICS, evaluate_bags
 from unbag.evaluation.risk import estimate_risk
 from unbag.parallel import Executor, SerialExecutor
 

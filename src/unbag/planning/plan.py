@@ -78,15 +78,6 @@ class BagPlan:
             f"{self.guarantee.confidence:g}, by {self.guarantee.source}."
         )
 
-    def to_markdown(self) -> str:
-        """The table, the answer marked with an arrow."""
-        lines = ["| bag size | bags | instances | excess error | |", "|---:|---:|---:|---:|---|"]
-        for row in self.table:
-            mark = "<-" if row == self.answer else ""
-            cells = (row.bag_size, row.n_bags, row.n_instances, f"{row.error:.3g}", mark)
-            lines.append("| " + " | ".join(str(cell) for cell in cells) + " |")
-        return "\n".join(lines)
-
     def plot(self) -> Chart:
         """The guaranteed excess error against the number of bags, one curve per bag size."""
         sizes = sorted({self.bag_size, *(row.bag_size for row in self.table)})
