@@ -1,6 +1,7 @@
 """Fixtures shared by all tests."""
 
 import gc
+import os
 import sys
 import warnings
 from contextlib import contextmanager
@@ -37,6 +38,7 @@ def ray_executor():
     from unbag.parallel.ray_tasks import RayExecutor
 
     root = str(Path(__file__).parent)
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 - nice workers starve on busy machines
     with own_warnings_ignored():
         ray.init(
             address="local",

@@ -1,5 +1,6 @@
 """The stack: its weights are the best for held-out bags, and its error estimate is honest."""
 
+from contextlib import contextmanager
 from itertools import product
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.support.jobs import DyingRidge
 
 from unbag import (
     BagEMClassifier,
@@ -16,6 +18,7 @@ from unbag import (
     BagStackingClassifier,
     make_bags,
 )
+from unbag.estimators import stack_jobs
 from unbag.estimators.stack_weights import (
     CrossFit,
     bagged_weights,
@@ -225,3 +228,38 @@ def test_bad_candidates_are_named(candidates, words, rng):
     X, y, bags, _ = bagged(rng, n_bags=10)
     with pytest.raises((ValueError, TypeError), match=words):
         BagStackingClassifier(candidates).fit(X, y, bags=bags)
+
+
+@pytest.mark.parametrize("where", ["processes", "ray"])
+def test_a_killed_worker_changes_nothing(where, request, rng, tmp_path):
+    if where == "ray":
+        request.getfixturevalue("ray_executor")
+    X = rng.normal(size=(400, 3))
+    ids = np.repeat(np.arange(40), 10)
+    y = (X[:, 0] > 0).reshape(40, 10).mean(axis=1)[ids]
+    X[::7, 1] = np.nan
+    candidates = [("dying", DyingRidge(str(tmp_path))), ("logistic", BagLogisticClassifier())]
+    options = {"candidates": candidates, "grouping": "random", "cv": 3, "random_state": 0}
+    place = {"ray": "local"} if where == "ray" else {"n_jobs": 2}
+    found = BagStackingClassifier(**options, **place).fit(X, y, bags=ids)
+    assert (tmp_path / "died").exists()  # so that it lives from now on
+    alone = BagStackingClassifier(**options).fit(X, y, bags=ids)
+    assert found.weights_ == pytest.approx(alone.weights_, abs=1e-9)
+    np.testing.assert_allclose(found.predict_proba(X), alone.predict_proba(X), atol=1e-9)
+    assert found.risk_.value == pytest.approx(alone.risk_.value, abs=1e-9)
+
+
+def test_the_progress_bar_names_the_candidates_at_work(rng, monkeypatch):
+    seen = []
+
+    @contextmanager
+    def bar(title, total, *, show, text):
+        seen.append(text)
+        yield lambda words: seen.append(words())
+
+    monkeypatch.setattr(stack_jobs, "progress_bar", bar)
+    X, ids = rng.normal(size=(80, 2)), np.repeat(np.arange(20), 4)
+    y = (X[:, 0] > 0).reshape(20, 4).mean(axis=1)[ids]
+    candidates = [("ridge", BagRidgeClassifier()), ("logistic", BagLogisticClassifier())]
+    BagStackingClassifier(candidates, cv=2, verbose=True, grouping="random").fit(X, y, bags=ids)
+    assert seen[:5] == ["ridge", "ridge", "logistic", "logistic", ""]

@@ -4,6 +4,8 @@ import os
 import signal
 from pathlib import Path
 
+from unbag import BagRidgeClassifier
+
 
 def square(shared, job):
     return shared * job**2
@@ -26,3 +28,18 @@ def always_die(shared, job):
 
 def fail(shared, job):
     raise ValueError(f"job {job} has a reason")
+
+
+class DyingRidge(BagRidgeClassifier):
+    """Kills its own process at the first fit; the file `died` in the folder says that it has."""
+
+    def __init__(self, folder=""):
+        super().__init__()
+        self.folder = folder
+
+    def fit_bags(self, data):
+        mark = Path(self.folder) / "died"
+        if not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().fit_bags(data)

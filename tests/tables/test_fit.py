@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.support.example_files import ROLES, make_table
 
@@ -323,3 +324,18 @@ def test_a_model_of_another_version_is_refused(rng, tmp_path, name):
     (folder / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(ModelFolderError, match="this version cannot read"):
         TableModel.load(folder)
+
+
+def test_a_folder_of_files_is_fitted_by_ray_as_by_one_machine(rng, tmp_path, ray_executor):
+    table, _ = make_table(rng, n_bags=40)
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    for number in range(4):
+        pq.write_table(table.slice(number * 100, 100), folder / f"{number}.parquet")
+    settings = {"models": ("prior", "ridge", "logistic"), "grouping": "random"}
+    alone = learn_table(folder, ROLES, options=FitOptions(**settings))
+    found = learn_table(folder, ROLES, options=FitOptions(**settings, ray="local"))
+    for name in ("evaluation", "candidates"):
+        assert json.dumps(found.record[name]) == json.dumps(alone.record[name])
+    first, second = (model.predict(folder)["score"].to_numpy() for model in (found, alone))
+    np.testing.assert_allclose(first, second, atol=1e-9)

@@ -55,6 +55,10 @@ def fit(
         int | None,
         typer.Option(min=1, help="Fits that run side by side; by default by size of the table."),
     ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(help="Ray cluster that runs the fits: its address, or 'local'."),
+    ] = None,
     grouping: Annotated[
         Grouping, typer.Option(help="Whether bags are random groups of rows; auto tests it.")
     ] = Grouping.auto,
@@ -115,6 +119,7 @@ def fit(
         models=tuple(model or ()),
         quick=quick,
         jobs=jobs,
+        ray=ray,
         grouping=grouping.value,
         epochs=epochs,
         held_out=held_out,

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Self, get_args
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -20,19 +18,19 @@ from unbag.estimators.candidates import (
     Candidates,
     check_candidates,
     default_candidates,
-    fit_candidate,
 )
 from unbag.estimators.columns import filled, scaled_columns
 from unbag.estimators.folds import BlockEstimator, block_folds
 from unbag.estimators.instances import TABLES_WITH_GAPS
 from unbag.estimators.risk_repr import RiskRepr
+from unbag.estimators.stack_jobs import Fit, StackData, fit_all
 from unbag.estimators.stack_weights import CrossFit, bagged_weights
 from unbag.estimators.tree_stopping import gathered
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.grouping import Grouping, find_grouping
 from unbag.evaluation.risk import estimate_risk
+from unbag.parallel import get_executor
 from unbag.randomness import draw_seed
-from unbag.training.progress import progress_bar
 
 __all__ = ["BagStackingClassifier"]
 
@@ -70,6 +68,9 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
         Folds of whole bags; by default 5, or 3 if quick.
     n_jobs : int
         Fits that run side by side.
+    ray : str, optional
+        Address of a Ray cluster that the fits run on, or "local" for Ray on this machine. The fits
+        of a worker that is lost run again, so the model is the same.
     verbose : bool
         Show a progress bar with the candidate at work.
     random_state : int, RandomState, Generator or None
@@ -125,6 +126,7 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
         quick: bool = False,
         cv: int | None = None,
         n_jobs: int = 1,
+        ray: str | None = None,
         verbose: bool = False,
         random_state: Any = None,
     ) -> None:
@@ -133,6 +135,7 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
         self.quick = quick
         self.cv = cv
         self.n_jobs = n_jobs
+        self.ray = ray
         self.verbose = verbose
         self.random_state = random_state
 
@@ -151,7 +154,7 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
         scores = self._cross_fitted(named, data, folds, blocks)
         self._weigh(list(named), scores, data, folds, seed)
         kept = [name for name, weight in self.weights_.items() if weight > 0]
-        fitted = self._in_parallel(kept, [(named[name], data, blocks) for name in kept])
+        fitted = self._in_parallel([(name, named[name], None) for name in kept], data, blocks)
         self.candidates_ = dict(zip(kept, fitted, strict=True))
         return self
 
@@ -160,12 +163,8 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
     ) -> Array:
         """Scores of shape (n_candidates, n_instances, n_outputs) by fits without the bag."""
         parts = [np.flatnonzero(folds != fold) for fold in range(folds.max() + 1)]
-        tasks = [
-            (estimator, data.take(part), None if blocks is None else blocks[part])
-            for estimator in named.values()
-            for part in parts
-        ]
-        fitted = self._in_parallel([name for name in named for _ in parts], tasks)
+        fits: list[Fit] = [(name, e, part) for name, e in named.items() for part in parts]
+        fitted = self._in_parallel(fits, data, blocks)
         row_folds = np.repeat(folds, data.sizes)
         scores = np.empty((len(named), data.n_instances, data.n_outputs))
         for i, model in enumerate(fitted):
@@ -174,25 +173,17 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
             scores[candidate, own] = self._candidate_scores(model, data.X[own])
         return scores
 
-    def _in_parallel(
-        self, names: list[str], tasks: list[tuple[Any, Bags, Array | None]]
-    ) -> list[Any]:
-        jobs = (delayed(fit_candidate)(e, self._for(e, d), b) for e, d, b in tasks)
-        fitted = []
-        with progress_bar("fitting", len(tasks), show=self.verbose) as tick:
-            for model in Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs):
-                fitted.append(model)
-                tick(partial(str, [*names, "done"][len(fitted)]))
-        return fitted
+    def _in_parallel(self, fits: list[Fit], data: Bags, blocks: Array | None) -> list[Any]:
+        shared = StackData(data, replace(data, X=self._filled(data.X)), blocks)
+        executor = get_executor(n_jobs=self.n_jobs, ray=self.ray)
+        return fit_all(executor, shared, fits, show=self.verbose)
 
-    def _for(self, estimator: Any, data: Bags) -> Bags:
-        return replace(data, X=self._features(estimator, data.X))
+    def _filled(self, X: Array) -> Array:
+        return (filled(np.asarray(X, dtype=float), self.centre_) - self.centre_) / self.scale_
 
     def _features(self, estimator: Any, X: Array) -> Array:
         """Features as they are for candidates that take gaps; filled and scaled for others."""
-        if get_tags(estimator).input_tags.allow_nan:
-            return X
-        return (filled(np.asarray(X, dtype=float), self.centre_) - self.centre_) / self.scale_
+        return X if get_tags(estimator).input_tags.allow_nan else self._filled(X)
 
     def _candidate_scores(self, model: Any, X: Array) -> Array:
         scores = np.asarray(model.predict_proba(self._features(model, X)))

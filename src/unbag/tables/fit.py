@@ -183,6 +183,7 @@ def _fit_in_memory(
         grouping=options.grouping,
         quick=options.quick,
         n_jobs=options.jobs_on(training.X.size),
+        ray=options.ray,
         verbose=options.progress,
         random_state=options.seed,
     )
@@ -255,7 +256,7 @@ def _learning_curve(
         say("no learning curve: natural groups have no risk that could be estimated")
         return None
     say("asking whether more bags would help")
-    executor = get_executor(n_jobs=options.jobs_on(bags.X.size))
+    executor = get_executor(n_jobs=options.jobs_on(bags.X.size), ray=options.ray)
     return table_learning_curve(bags, executor=executor, seed=options.seed)
 
 

@@ -51,6 +51,9 @@ class FitOptions:
     jobs : int, optional
         Fits that run side by side. None means one per processor for tables of more than a million
         values, whose fits outlast the start of processes, and otherwise one.
+    ray : str, optional
+        Address of a Ray cluster that fits the candidates, or "local" for Ray on this machine.
+        Needs the extra ``unbag[ray]``.
     grouping : {"auto", "random", "natural"}
         Whether bags are random groups of rows; "auto" tests it. See `BagStackingClassifier`.
     epochs : int, optional
@@ -75,6 +78,7 @@ class FitOptions:
     models: tuple[str, ...] = ()
     quick: bool = False
     jobs: int | None = None
+    ray: str | None = None
     grouping: Literal["auto", "random", "natural"] = "auto"
     epochs: int | None = None
     held_out: float = 0.2

@@ -12,7 +12,7 @@ Tick = Callable[[Callable[[], str]], None]
 
 
 @contextmanager
-def progress_bar(title: str, total: int, *, show: bool) -> Iterator[Tick]:
+def progress_bar(title: str, total: int, *, show: bool, text: str = "") -> Iterator[Tick]:
     """Yield a function that moves the bar by one and sets the text behind it."""
     if not show:
         yield lambda words: None
@@ -28,5 +28,5 @@ def progress_bar(title: str, total: int, *, show: bool) -> Iterator[Tick]:
         TextColumn("{task.fields[text]}"),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=total, text="")
+        task = bar.add_task(title, total=total, text=text)
         yield lambda words: bar.update(task, advance=1, text=words())
