@@ -230,3 +230,23 @@ def test_without_lightgbm_the_extra_is_named(bagged, monkeypatch):
     X, y, bags, _ = bagged
     with pytest.raises(MissingExtraError, match=r"unbag\[gbm\]"):
         BagBoostingClassifier().fit(X, y, bags=bags)
+
+
+def test_gaps_and_categories_are_split_as_lightgbm_does(rng, tmp_path):
+    X = np.column_stack([rng.normal(size=3000), rng.integers(12, size=3000), rng.normal(size=3000)])
+    gap = rng.random(3000) < 0.3
+    labels = np.isin(X[:, 1], [1, 4, 6, 9, 11]) ^ gap
+    X[gap, 0] = np.nan
+    ids = np.repeat(np.arange(300), 10)
+    y = labels.reshape(300, 10).mean(axis=1)[ids]
+    options = {"n_estimators": 60, "num_leaves": 4, "random_state": 0}
+    clf = BagBoostingClassifier(categorical_features=[1], **options).fit(X, y, bags=ids)
+    ordered = BagBoostingClassifier(**options).fit(X, y, bags=ids)
+    right = [(model.predict(X) == labels).mean() for model in (clf, ordered)]
+    assert right[0] > 0.95 and right[0] > right[1]
+    shares = clf.feature_importances_
+    assert shares.sum() == pytest.approx(1) and shares[:2].min() > 0.2 > shares[2]
+    clf.save(tmp_path / "model")
+    loaded = BagBoostingClassifier.load(tmp_path / "model")
+    np.testing.assert_allclose(loaded.predict_proba(X), clf.predict_proba(X))
+    np.testing.assert_allclose(loaded.feature_importances_, shares, rtol=1e-3)

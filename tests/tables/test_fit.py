@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import pickle
 import re
 import sys
 from html import unescape
@@ -18,9 +19,11 @@ from unbag import BagRidgeClassifier, TableModel, learn_table
 from unbag.bags.holdout import hold_out_bags
 from unbag.errors import BagDataWarning, MissingExtraError, TableError
 from unbag.estimators import BagStackingClassifier, ModelFolderError
+from unbag.estimators.tree_stopping import gathered
 from unbag.report import render_report
 from unbag.tables import FitOptions, Roles, fit_table, read_bags, scan_table
 from unbag.tables.out_of_core import StreamedFit
+from unbag.tables.scan import TableBags
 
 RIDGE = FitOptions(models=("ridge",))
 STREAMED = FitOptions(models=("ridge",), memory=1, rows_per_part=100)
@@ -326,13 +329,26 @@ def test_a_model_of_another_version_is_refused(rng, tmp_path, name):
         TableModel.load(folder)
 
 
-def test_a_folder_of_files_is_fitted_by_ray_as_by_one_machine(rng, tmp_path, ray_executor):
+def test_bags_are_read_from_files_where_they_are_needed(rng, tmp_path):
+    table, _ = make_table(rng, n_bags=30)
+    pq.write_table(table, tmp_path / "rows.parquet")
+    scanned = scan_table(tmp_path / "rows.parquet", ROLES)
+    chosen, part = np.arange(5, 25), np.array([0, 3, 19])
+    there = pickle.loads(pickle.dumps(TableBags(scanned, chosen)))  # noqa: S301
+    wanted = gathered(read_bags(scanned).take(chosen).take(part))
+    np.testing.assert_array_equal(gathered(there.take(part)).X, wanted.X)
+    np.testing.assert_array_equal(there.take(part).proportions, wanted.proportions)
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 1], ids=["memory", "disk"])
+def test_a_folder_of_files_is_fitted_by_ray_as_by_one_machine(rng, tmp_path, ray_executor, memory):
     table, _ = make_table(rng, n_bags=40)
     folder = tmp_path / "rows"
     folder.mkdir()
     for number in range(4):
         pq.write_table(table.slice(number * 100, 100), folder / f"{number}.parquet")
-    settings = {"models": ("prior", "ridge", "logistic"), "grouping": "random"}
+    models = ("ridge", "logistic") if memory > 1 else ("ridge",)
+    settings = {"models": models, "grouping": "random", "memory": memory, "rows_per_part": 100}
     alone = learn_table(folder, ROLES, options=FitOptions(**settings))
     found = learn_table(folder, ROLES, options=FitOptions(**settings, ray="local"))
     for name in ("evaluation", "candidates"):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from unbag.arguments import check_whole
 from unbag.bags import Bags
@@ -14,7 +16,7 @@ from unbag.errors import BagDataError
 from unbag.estimators.bag_gradients import BagGradients, initial_scores
 from unbag.estimators.count_gradients import CountGradients
 from unbag.estimators.event_gradients import EventGradients
-from unbag.estimators.instances import InstanceEstimator
+from unbag.estimators.instances import TABLES_WITH_GAPS, InstanceEstimator
 from unbag.estimators.saving import read_booster
 from unbag.estimators.tree_stopping import HeldOutTrees, gathered
 from unbag.evaluation.risk import Loss
@@ -30,6 +32,8 @@ Gradients = BagGradients | CountGradients | EventGradients
 class BoostedTrees(InstanceEstimator):
     """Trees grown side by side; a model folder holds the bytes of LightGBM's own text format."""
 
+    _checks = TABLES_WITH_GAPS  # LightGBM finds out on which side missing values go
+    categorical_features: Sequence[int] | None = None
     n_estimators: int
     n_runs: int | None
     learning_rate: float
@@ -75,7 +79,10 @@ class BoostedTrees(InstanceEstimator):
 
         _refuse_constant_features(data)
         parameters = self._parameters(gradients, seed) | {"num_class": n_columns}
-        train_set = lightgbm.Dataset(data.X, np.zeros(data.n_instances), params=parameters)
+        categories = "auto" if self.categorical_features is None else [*self.categorical_features]
+        train_set = lightgbm.Dataset(
+            data.X, np.zeros(data.n_instances), params=parameters, categorical_feature=categories
+        )
         held_out = HeldOutTrees(aside, self._probabilities, self.criterion)
         self.booster_ = lightgbm.train(
             parameters | {"objective": objective},
@@ -115,6 +122,17 @@ class BoostedTrees(InstanceEstimator):
         options = {"num_iteration": self.n_trees_, "num_threads": threads}
         return np.asarray(self.booster_.predict(X, raw_score=True, **options))
 
+    @property
+    def feature_importances_(self) -> Array:
+        """Share of each feature in what splits gain; `unbag.column_importance` asks held-out bags.
+
+        Of a frame that was encoded, features are ``encoder_.get_feature_names_out()``.
+        """
+        check_is_fitted(self)
+        options = {"importance_type": "gain", "iteration": self.n_trees_}
+        gains = np.asarray(self.booster_.feature_importance(**options))
+        return gains / max(gains.sum(), np.finfo(float).tiny)
+
     def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
         text = self.booster_.model_to_string(num_iteration=self.n_trees_)
         tensors = {
@@ -134,5 +152,6 @@ class BoostedTrees(InstanceEstimator):
 
 
 def _refuse_constant_features(data: Bags) -> None:
-    if not (np.ptp(data.X, axis=0) > 0).any():
+    first = data.X[:1]
+    if ((first == data.X) | (np.isnan(data.X) & np.isnan(first))).all():
         raise BagDataError("X must hold a feature that varies: a tree cannot split on constants.")

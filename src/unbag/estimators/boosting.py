@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, Self, get_args
 
 from numpy.typing import NDArray
@@ -56,6 +57,9 @@ class BagBoostingClassifier(BagEstimator, BoostedTrees):
         Trees without a better held-out risk before growing stops.
     criterion : {"zero_one", "square"}
         Which risk is estimated on the held-out bags.
+    categorical_features : sequence of int, optional
+        Columns of `X` that hold codes of categories, whole numbers from 0: LightGBM splits them by
+        sets of values. Strings of a frame are encoded by `TableEncoder` instead.
     n_jobs : int
         Threads; -1 takes as many as there are cores.
     random_state : int, RandomState, Generator or None
@@ -73,6 +77,8 @@ class BagBoostingClassifier(BagEstimator, BoostedTrees):
         Rounds that are used for predictions.
     held_out_risk_ : array of shape (n_rounds,)
         Estimated risk after each round; empty without `validation_share`.
+    feature_importances_ : array of shape (n_features,)
+        Share of each feature in what splits gain.
 
     Notes
     -----
@@ -114,6 +120,7 @@ class BagBoostingClassifier(BagEstimator, BoostedTrees):
         validation_share: float = 0.0,
         patience: int | None = None,
         criterion: Loss = "square",
+        categorical_features: Sequence[int] | None = None,
         n_jobs: int = 1,
         random_state: Any = None,
     ) -> None:
@@ -128,6 +135,7 @@ class BagBoostingClassifier(BagEstimator, BoostedTrees):
         self.validation_share = validation_share
         self.patience = patience
         self.criterion = criterion
+        self.categorical_features = categorical_features
         self.n_jobs = n_jobs
         self.random_state = random_state
 

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import get_tags
 
 from unbag.bags import Bags
 from unbag.estimators.candidates import fit_candidate
+from unbag.estimators.columns import filled
+from unbag.estimators.tree_stopping import gathered
 from unbag.parallel import Executor
 from unbag.training.progress import progress_bar
 
-__all__ = ["StackData", "fit_all"]
+__all__ = ["BagSource", "StackData", "fit_all", "scaled_features"]
 
 Array = NDArray[Any]
-Fit = tuple[str, Any, Array | None]
-"""Name and estimator of a candidate, and positions of its bags; None means all."""
+Fit = tuple[str, Any, Array]
+"""Name and estimator of a candidate, and positions of its bags."""
+
+
+class BagSource(Protocol):
+    """Where the bags of a fit come from."""
+
+    def take(self, positions: Array) -> Bags:
+        """Bags at these positions, which rise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,24 +38,31 @@ class StackData:
 
     Attributes
     ----------
-    bags : Bags
-        With gaps, for candidates that take them.
-    filled : Bags
-        The same, filled and scaled, for the others.
+    bags : Bags, or another object whose `take` gives bags by position
+        Such as one that reads them from files, where the fit runs.
+    centre, scale : array of shape (n_features,)
+        For candidates that take no gaps.
     blocks : array of shape (n_bags,), optional
     """
 
-    bags: Bags
-    filled: Bags
+    bags: BagSource
+    centre: Array
+    scale: Array
     blocks: Array | None
 
-    def fit(self, estimator: Any, positions: Array | None) -> Any:
+    def fit(self, estimator: Any, positions: Array) -> Any:
         """Fit a candidate to the bags at these positions."""
-        data = self.bags if get_tags(estimator).input_tags.allow_nan else self.filled
-        if positions is None:
-            return fit_candidate(estimator, data, self.blocks)
+        data = gathered(self.bags.take(positions))
         blocks = None if self.blocks is None else self.blocks[positions]
-        return fit_candidate(estimator, data.take(positions), blocks)
+        X = scaled_features(estimator, data.X, self.centre, self.scale)
+        return fit_candidate(estimator, replace(data, X=X), blocks)
+
+
+def scaled_features(estimator: Any, X: Array, centre: Array, scale: Array) -> Array:
+    """Features as they are for candidates that take gaps; filled and scaled for others."""
+    if get_tags(estimator).input_tags.allow_nan:
+        return X
+    return np.asarray((filled(np.asarray(X, dtype=float), centre) - centre) / scale)
 
 
 def fit_all(executor: Executor, data: StackData, fits: Sequence[Fit], *, show: bool) -> list[Any]:
@@ -60,7 +77,7 @@ def fit_all(executor: Executor, data: StackData, fits: Sequence[Fit], *, show: b
     return [found[number] for number in range(len(fits))]
 
 
-def _fit(data: StackData, job: tuple[Any, Array | None]) -> Any:
+def _fit(data: StackData, job: tuple[Any, Array]) -> Any:
     return data.fit(*job)
 
 

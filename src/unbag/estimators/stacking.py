@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from unbag.arguments import check_choice
@@ -19,11 +17,11 @@ from unbag.estimators.candidates import (
     check_candidates,
     default_candidates,
 )
-from unbag.estimators.columns import filled, scaled_columns
+from unbag.estimators.columns import scaled_columns
 from unbag.estimators.folds import BlockEstimator, block_folds
 from unbag.estimators.instances import TABLES_WITH_GAPS
 from unbag.estimators.risk_repr import RiskRepr
-from unbag.estimators.stack_jobs import Fit, StackData, fit_all
+from unbag.estimators.stack_jobs import BagSource, Fit, StackData, fit_all, scaled_features
 from unbag.estimators.stack_weights import CrossFit, bagged_weights
 from unbag.estimators.tree_stopping import gathered
 from unbag.evaluation.estimate import Estimate
@@ -139,7 +137,19 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _fit(self, data: Bags, blocks: Array | None = None) -> Self:
+    def fit_bags(
+        self, data: Bags, *, blocks: Array | None = None, source: BagSource | None = None
+    ) -> Self:
+        """Fit to a `Bags`, whose blocks are given one a bag.
+
+        Workers take the bags from `source` by position, such as from files; None sends them.
+        """
+        self._adopt(data.task, data.n_outputs, data.X.shape[1])
+        return self._fit(data, blocks, source)
+
+    def _fit(
+        self, data: Bags, blocks: Array | None = None, source: BagSource | None = None
+    ) -> Self:
         check_choice("grouping", self.grouping, get_args(Grouping))
         data, seed = gathered(data), draw_seed(self.random_state)
         self.grouping_ = find_grouping(data) if self.grouping == "auto" else self.grouping
@@ -151,20 +161,22 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
         n_folds = self.cv or (3 if self.quick else 5)
         folds = block_folds(data.n_bags, n_folds, seed=seed, blocks=blocks)
         self.centre_, self.scale_ = scaled_columns(np.asarray(data.X, dtype=float))
-        scores = self._cross_fitted(named, data, folds, blocks)
+        shared = StackData(source or data, self.centre_, self.scale_, blocks)
+        scores = self._cross_fitted(named, data, folds, shared)
         self._weigh(list(named), scores, data, folds, seed)
         kept = [name for name, weight in self.weights_.items() if weight > 0]
-        fitted = self._in_parallel([(name, named[name], None) for name in kept], data, blocks)
+        everything = np.arange(data.n_bags)
+        fitted = self._in_parallel([(name, named[name], everything) for name in kept], shared)
         self.candidates_ = dict(zip(kept, fitted, strict=True))
         return self
 
     def _cross_fitted(
-        self, named: Candidates, data: Bags, folds: Array, blocks: Array | None
+        self, named: Candidates, data: Bags, folds: Array, shared: StackData
     ) -> Array:
         """Scores of shape (n_candidates, n_instances, n_outputs) by fits without the bag."""
         parts = [np.flatnonzero(folds != fold) for fold in range(folds.max() + 1)]
         fits: list[Fit] = [(name, e, part) for name, e in named.items() for part in parts]
-        fitted = self._in_parallel(fits, data, blocks)
+        fitted = self._in_parallel(fits, shared)
         row_folds = np.repeat(folds, data.sizes)
         scores = np.empty((len(named), data.n_instances, data.n_outputs))
         for i, model in enumerate(fitted):
@@ -173,20 +185,13 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
             scores[candidate, own] = self._candidate_scores(model, data.X[own])
         return scores
 
-    def _in_parallel(self, fits: list[Fit], data: Bags, blocks: Array | None) -> list[Any]:
-        shared = StackData(data, replace(data, X=self._filled(data.X)), blocks)
+    def _in_parallel(self, fits: list[Fit], shared: StackData) -> list[Any]:
         executor = get_executor(n_jobs=self.n_jobs, ray=self.ray)
         return fit_all(executor, shared, fits, show=self.verbose)
 
-    def _filled(self, X: Array) -> Array:
-        return (filled(np.asarray(X, dtype=float), self.centre_) - self.centre_) / self.scale_
-
-    def _features(self, estimator: Any, X: Array) -> Array:
-        """Features as they are for candidates that take gaps; filled and scaled for others."""
-        return X if get_tags(estimator).input_tags.allow_nan else self._filled(X)
-
     def _candidate_scores(self, model: Any, X: Array) -> Array:
-        scores = np.asarray(model.predict_proba(self._features(model, X)))
+        features = scaled_features(model, X, self.centre_, self.scale_)
+        scores = np.asarray(model.predict_proba(features))
         return scores[:, 1:] if self.task_ == "binary" else scores
 
     def _weigh(self, names: list[str], scores: Array, data: Bags, folds: Array, seed: int) -> None:

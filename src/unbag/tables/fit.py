@@ -33,8 +33,9 @@ from unbag.tables.index import BagIndex
 from unbag.tables.leaks import refuse_leaks
 from unbag.tables.options import NETS, STREAMED, FitOptions, candidates_of
 from unbag.tables.out_of_core import StreamedFit
+from unbag.tables.reading import TableFiles
 from unbag.tables.regression import choose_regressor, regressors_of
-from unbag.tables.scan import BagTable, read_bags
+from unbag.tables.scan import BagTable, TableBags, read_bags
 
 __all__ = ["CandidateModel", "TableFit", "check_table", "fit_table"]
 
@@ -188,7 +189,10 @@ def _fit_in_memory(
         random_state=options.seed,
     )
     blocks = None if index.blocks is None else index.blocks[split.training]
-    stack.fit_bags(training, blocks=blocks)
+    # Workers of a cluster read their own bags, if these are in files.
+    files = options.ray is not None and isinstance(table.source, TableFiles)
+    source = TableBags(table, split.training) if files else None
+    stack.fit_bags(training, blocks=blocks, source=source)
     risks = stack.candidate_risks_
     tried = [CandidateModel(n, w, risks.get(n)) for n, w in stack.weights_.items()]
     tried.sort(key=lambda candidate: -candidate.weight)

@@ -12,10 +12,11 @@ from unbag.bags import Bags
 from unbag.bags.holdout import BagSplit
 from unbag.estimators import BagClassifier, BagRidgeClassifier
 from unbag.evaluation import Estimate, estimate_risk
+from unbag.parallel import get_executor
 from unbag.rules import get_rule
 from unbag.tables.index import BagIndex
 from unbag.tables.options import FitOptions
-from unbag.tables.parts import BagParts, bag_sums
+from unbag.tables.parts import BagParts, sums_of_part
 from unbag.tables.scan import BagTable
 from unbag.tables.streaming import train_stream
 from unbag.training import Settings, Trial, TrialResult, held_out_risk
@@ -76,7 +77,11 @@ class StreamedFit:
         """Closed form, from the sums of the bags."""
         numbers = [part for name in groups for part in self.parts.parts[name]]
         index, here = self.index, self.split.of(groups)
-        sums = bag_sums(self.parts.rows(numbers), index.n_bags, self.parts.n_features)[here]
+        executor = get_executor(n_jobs=self.options.jobs or 1, ray=self.options.ray)
+        sums = np.zeros((index.n_bags, self.parts.n_features))
+        for number, found in executor.finished(sums_of_part, numbers, shared=self.parts):
+            sums[self.parts.positions(numbers[number])] = found
+        sums = sums[here]
         noise = None if index.noise_variance is None else index.noise_variance[here]
         means, sizes = sums / index.sizes[here, None], index.sizes[here]
         return BagRidgeClassifier().fit_means(

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from unbag.tables.grouping import grouped
 from unbag.tables.index import BagIndex
 from unbag.tables.scan import BagTable, make_bags_of
 
-__all__ = ["BagParts", "bag_sums", "plan_parts"]
+__all__ = ["BagParts", "bag_sums", "plan_parts", "sums_of_part"]
 
 Array = NDArray[Any]
 
@@ -179,6 +180,20 @@ class BagParts:
         """Whole bags of a part from all its rows."""
         return make_bags_of(X, self._places[codes], self.index, self._positions[part])
 
+    def positions(self, part: int) -> Array:
+        """Positions of a part's bags in the index."""
+        return self._positions[part]
+
+    def sums(self, part: int) -> Array:
+        """Sums of the features of each bag of a part."""
+        rows = ((X, self._places[codes]) for X, codes in self.rows([part]))
+        return bag_sums(rows, len(self._positions[part]), self.n_features)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For workers that see the same folder; the files stay those of this object."""
+        state = self.__dict__ | {"_buffer": np.empty((2, 0), dtype=np.float32)}
+        return state | {"_folder": SimpleNamespace(name=self._folder.name, cleanup=int)}
+
     def rows(self, parts: Sequence[int], *, n_rows: int = 65_536) -> Iterator[tuple[Array, Array]]:
         """Features and bags of the rows of parts, some at a time."""
         for part in parts:
@@ -201,6 +216,11 @@ class BagParts:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def sums_of_part(parts: BagParts, part: int) -> Array:
+    """`BagParts.sums`, as a job."""
+    return parts.sums(part)
 
 
 def bag_sums(chunks: Iterator[tuple[Array, Array]], n_bags: int, n_features: int) -> Array:

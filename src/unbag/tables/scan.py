@@ -21,7 +21,7 @@ from unbag.tables.reading import TableFiles, TableSource, open_table
 from unbag.tables.roles import Roles
 from unbag.tables.sampling import scan_columns
 
-__all__ = ["BagTable", "make_bags_of", "read_bags", "scan_table"]
+__all__ = ["BagTable", "TableBags", "make_bags_of", "read_bags", "scan_table"]
 
 Array = NDArray[Any]
 
@@ -130,6 +130,18 @@ def _compare_as_text(source: TableSource, bags: TableSource | None, bag: str) ->
     return bags is not None and any(
         isinstance(s, TableFiles) and s.reads_text(bag) for s in (source, bags)
     )
+
+
+@dataclass(frozen=True, eq=False)
+class TableBags:
+    """Bags of a table that are read from its files where they are needed, such as on a worker."""
+
+    table: BagTable
+    positions: Array
+
+    def take(self, positions: Array) -> Bags:
+        """Read the bags at these of the positions."""
+        return read_bags(self.table, self.positions[positions])
 
 
 def read_bags(table: BagTable, positions: Array | None = None) -> Bags:
