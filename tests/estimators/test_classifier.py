@@ -8,7 +8,8 @@ import torch
 
 from unbag import BagClassifier, BagRidgeClassifier, Bags, BagTarget, estimate_risk, make_bags
 from unbag.errors import BagDataError, BagDataWarning, TrainingError
-from unbag.estimators.net_fit import blend_weight, held_out_parts, risk_terms
+from unbag.estimators.net_blend import risk_terms, shrunken
+from unbag.estimators.net_fit import held_out_parts
 from unbag.evaluation.risk import pairwise_value
 
 
@@ -25,9 +26,15 @@ def test_a_fit_carries_its_risk_by_default(bagged, rng):
     clf = BagClassifier(max_epochs=10, random_state=0).fit(X, y)
     fresh = rng.normal(size=(20_000, 4)).astype("float32")
     truth = np.mean(clf.predict(fresh) != (fresh[:, 0] + 0.3 * rng.normal(size=20_000) > 0))
-    assert clf.risk_.n_bags == 60
+    assert clf.risk_.n_bags == 300
     assert abs(clf.risk_.value - truth) < 4 * clf.risk_.standard_error
-    # Ten epochs on the bags that were kept, five on all of them.
+    assert clf.result_.best_epoch == len(clf.result_.history["loss"]) - 1 < 10
+
+
+def test_without_a_blend_the_bags_held_out_join_for_half_as_many_epochs(bagged):
+    X, y, _ = bagged
+    clf = BagClassifier(max_epochs=10, blend_ridge=False, random_state=0).fit(X, y)
+    assert clf.risk_.n_bags == 60
     assert len(clf.result_.history["loss"]) == 15
     assert clf.result_.best_epoch == 14
 
@@ -39,7 +46,7 @@ def test_the_bags_set_aside_are_measured_on_before_they_are_trained_on(bagged):
     flipped = bags.proportions.copy()
     flipped[aside] = 1 - flipped[aside]
     fits = [
-        BagClassifier(n_nets=1, max_epochs=10, random_state=0).fit_bags(data)
+        BagClassifier(n_nets=1, max_epochs=10, blend_ridge=False, random_state=0).fit_bags(data)
         for data in (bags, replace(bags, proportions=flipped))
     ]
     # A net that had seen the flipped bags would not be wrong on them so often.
@@ -86,23 +93,20 @@ def in_standard_errors(gaps):
 
 
 @pytest.mark.parametrize("sizes", [np.full(40, 5), np.arange(1, 41)], ids=["equal", "unequal"])
-@pytest.mark.parametrize("n_outputs", [(), (3,)])
-def test_the_best_weight_of_a_blend_is_found(rng, sizes, n_outputs):
-    """It is that of the exact risks, drawn towards 2/3 by what the bags cannot tell."""
-    n = sizes.sum()
-    truth = rng.random((n, *n_outputs))
-    truth = truth / truth.sum(axis=1, keepdims=True) if n_outputs else truth
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_weights_move_as_far_as_the_bags_are_certain(rng, sizes, n_outputs):
+    truth = rng.random((sizes.sum(), n_outputs))
     ids = np.repeat(np.arange(40), sizes)
     means = np.stack([truth[ids == i].mean(axis=0) for i in range(40)])
-    bags = Bags(np.zeros((n, 1)), np.arange(n), sizes, means, list(range(40)))
-    constant = np.broadcast_to(truth.mean(axis=0), truth.shape)
-    better, worse = blend_weight(truth, constant, bags), blend_weight(constant, truth, bags)
-    assert 0.85 < better < 1 and 0 < worse < 0.25
-    assert blend_weight(truth, truth, bags) == 2 / 3
-    near = truth + 0.3 * (constant - truth)
-    # R_f = 0.09 v, R_g = v and D = 0.49 v: past 1, before the difference is shrunk.
-    assert better <= blend_weight(near, constant, bags) <= 1
-    assert blend_weight(constant, truth, bags, bonus=1.0) > 0.99
+    bags = Bags(np.zeros((len(ids), 1)), np.arange(len(ids)), sizes, means, list(range(40)))
+    scores = np.stack([truth, np.broadcast_to(truth.mean(axis=0), truth.shape)])
+    first, second, half = np.array([1.0, 0]), np.array([0, 1.0]), np.array([0.5, 0.5])
+    assert shrunken(first, half, scores, bags, n_errors=1)[0] > 0.85
+    moved = shrunken(first, half, scores, bags, n_errors=2)
+    assert 0.5 < moved[0] < shrunken(first, half, scores, bags, n_errors=1)[0]
+    # What is worse, or as good, moves nothing.
+    np.testing.assert_array_equal(shrunken(second, half, scores, bags, n_errors=1), half)
+    np.testing.assert_array_equal(shrunken(first, second, scores[[0, 0]], bags, n_errors=1), second)
 
 
 def test_risks_of_a_blend_are_the_pairwise_ones(rng):
@@ -115,15 +119,18 @@ def test_risks_of_a_blend_are_the_pairwise_ones(rng):
     assert abs(risk_terms(scores, bags).mean() - expected) < 1e-12
 
 
-def test_nets_and_ridge_are_mixed_as_stated(bagged, tmp_path):
+def test_nets_and_ridges_are_mixed_as_stated(bagged, tmp_path):
     X, y, _ = bagged
-    clf = BagClassifier(max_epochs=3, validation_share=0.3, random_state=0).fit(X, y)
+    clf = BagClassifier(max_epochs=3, random_state=0).fit(X, y)
     blend = clf.result_.model
-    weight = float(blend.weight)
+    assert abs(float(blend.weights.sum()) - 1) < 1e-6
     ridge = BagRidgeClassifier().fit(X, y).predict_proba(X)[:, 1]
+    inputs = torch.from_numpy(X).double()
     with torch.no_grad():
-        nets = blend.net.double()(torch.from_numpy(X).double()).sigmoid().numpy()[:, 0]
-    mixed = weight * nets + (1 - weight) * ridge
+        plain, radial = (model.double()(inputs)[:, 0].numpy() for model in blend.models)
+        nets = blend.net.double()(inputs).sigmoid().numpy()[:, 0]
+    np.testing.assert_allclose(plain, ridge, atol=1e-4)
+    mixed = np.tensordot(blend.weights.numpy(), np.stack([plain, radial, nets]), axes=1)
     np.testing.assert_allclose(clf.predict_proba(X)[:, 1], mixed, atol=1e-4)
     again = BagClassifier.load(clf.save(tmp_path / "m"))
     np.testing.assert_allclose(again.predict_proba(X), clf.predict_proba(X), atol=1e-6)
@@ -173,7 +180,7 @@ def test_few_bags_are_cross_fitted(rng):
 def test_every_part_leaves_bags_on_both_sides(n_bags):
     bags = make_bags(np.zeros((n_bags, 1)), np.arange(n_bags) % 2, bag_size=1, seed=0)
     parts = held_out_parts(bags, share=0.2, seed=0)
-    assert len(parts) == (1 if n_bags >= 50 else 4)
+    assert len(parts) == (1 if n_bags >= 50 else 5)
     assert all(2 <= len(part) <= n_bags / 2 for part in parts)
     if len(parts) > 1:
         np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(n_bags))
@@ -202,7 +209,7 @@ def test_a_fitted_classifier_says_its_error(bagged):
     clf.fit(X, y)
     line = str(clf).removeprefix(before).strip()
     assert line.startswith("estimated error")
-    assert line.endswith("from 60 held-out bags, before the nets were trained on these too")
+    assert line.endswith("from 300 held-out bags, by nets that had not seen them")
     assert repr(clf) == before
     assert f"<p>{line}</p>" in clf._repr_html_()
     bundle = clf._repr_mimebundle_()

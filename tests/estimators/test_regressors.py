@@ -24,7 +24,7 @@ from unbag import (
 from unbag.errors import BagDataError
 from unbag.estimators.bag_gradients import BagGradients
 from unbag.evaluation.amounts import evaluate_amounts
-from unbag.models import BlendedNet
+from unbag.models import BlendedNet, LinearScores
 from unbag.rules import DebiasedSquare
 
 BOOSTING = BagBoostingRegressor(n_estimators=60, n_runs=1, reg_lambda=1.0, random_state=0)
@@ -111,12 +111,13 @@ def test_the_net_leaves_linearity_behind_and_knows_its_error(rng):
 
 
 def test_amounts_of_a_net_are_mixed_with_the_ridge_as_they_are(rng):
-    linear = torch.nn.Linear(2, 1)
-    mixed = BlendedNet(torch.nn.Linear(2, 1), linear, 0.25, task="amount")
+    linear, net = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+    scores = LinearScores(torch.nn.Identity(), linear, task="amount")
     x = 100 * torch.randn(5, 2)
-    wanted = 0.25 * mixed.net(x) + 0.75 * linear(x)
+    wanted = 0.25 * net(x) + 0.75 * linear(x)
+    mixed = BlendedNet(net, [scores], [0.75, 0.25], task="amount")
     torch.testing.assert_close(mixed(x), wanted)
-    probabilities = BlendedNet(mixed.net, linear, 0.25)  # what mixing labels would give
+    probabilities = BlendedNet(net, [scores], [0.75, 0.25])  # what mixing labels would give
     assert not torch.allclose(probabilities(x), wanted)
 
 

@@ -28,12 +28,12 @@ from unbag.training.scoring import logits_of, scores_of
 __all__ = ["BagClassifier"]
 
 Array = NDArray[Any]
-# Nets averaged on a table of few bags, and of many. As one stack they take about twice the time.
-N_NETS, N_NETS_MANY, MANY_BAGS = 8, 3, 200
+# Nets averaged on a table of few rows, and of many: two a fold, or one.
+N_NETS, N_NETS_MANY, MANY_ROWS = 10, 5, 5000
 
 
 class BagClassifier(RiskRepr, BagEstimator):
-    """Neural classifier for single instances, learned from the average labels of bags.
+    r"""Neural classifier for single instances, learned from the average labels of bags.
 
     Parameters
     ----------
@@ -44,15 +44,16 @@ class BagClassifier(RiskRepr, BagEstimator):
         Architecture: a key of `unbag.models.MODELS`, such as "mlp" (for tables; standardises its
         inputs), "linear" or "cnn_small", or a function ``(input_shape, n_outputs) -> Module``.
     n_nets : int, optional
-        Nets that are trained at once and averaged. None takes 8 for a table (3 from 200 bags on)
-        and an architecture of the library, otherwise 1.
+        Nets that are trained at once and averaged. None takes 10 for a table (5 from 5,000 rows
+        on) and an architecture of the library, otherwise 1.
     blend_ridge : bool, optional
-        Whether to mix the nets' probabilities with those of the closed-form ridge, weighted by
-        their risks on held-out bags (`BagRidgeClassifier`). None does so on tables.
+        Whether to train nets in five folds of bags and mix them with ridges in closed form; see
+        Notes. None does so on tables without `patience`.
     learning_rate : float
         Step size of Adam.
     max_epochs : int
-        Passes over the bags; fewer if `patience` stops them.
+        Passes over the bags; fewer if `patience` stops them. On tables fewer if the risk of bags
+        held out says so.
     bags_per_batch : int, optional
         None finds a number between four and what makes 500 instances.
     redraw : bool
@@ -61,7 +62,8 @@ class BagClassifier(RiskRepr, BagEstimator):
         Whether the learning rate stays, or falls to zero along half a cosine.
     validation_share : float or None
         Share of the bags that are held out until the error has been estimated from them; see
-        Notes. 0 or None trains on all bags from the start, estimates nothing and blends nothing.
+        Notes. Folds hold out a fifth. 0 or None trains on all bags from the start, estimates
+        nothing and blends nothing.
     refit : bool
         Whether the held-out bags are trained on in the end. False returns what was measured.
     patience : int, optional
@@ -86,8 +88,8 @@ class BagClassifier(RiskRepr, BagEstimator):
     risk_ : Estimate or None
         Error of single predictions, with an interval, from held-out bags; None without any.
     risk_is_final_ : bool
-        Whether `risk_` is the error of the returned classifier. Otherwise it is the error of the
-        nets before the held-out bags joined.
+        Whether `risk_` is the error of the returned classifier. Otherwise it is the error of nets
+        that had not seen the bags.
     n_features_in_ : int
         Features of an instance.
     pixels_ : bool
@@ -109,16 +111,24 @@ class BagClassifier(RiskRepr, BagEstimator):
     bags are much noisier than others, `BagRidgeClassifier` and `BagBoostingClassifier` weigh these
     less in any case.
 
-    Without `patience` a fit has three steps. The nets are trained on the bags that are kept. Their
-    error, and the weight of the ridge beside them, are estimated from the held-out bags. Then all
-    bags are trained on for half as many epochs again. If fewer than 10 bags would be held out, each
-    net leaves out a quarter of them instead, and the final nets are trained afresh on all bags;
-    below 10 bags nothing is estimated. So `risk_` is the error before the last step, on average
-    that of the final classifier or a little more (``benchmarks/fit_risk.py``). With ``refit=False``
-    there is no last step, and `risk_` is the error of the classifier that is returned.
+    On a table, nets are trained in five folds of whole bags, beside two models in closed form: a
+    ridge on the features (`BagRidgeClassifier`) and a ridge on `RadialUnits`, the memberships in
+    256 clusters. Scores of bags by models that did not see them give the risk of every mixture
+    without labels. They choose the epoch, at which all nets are taken, and the convex weights.
+    Where the bags cannot tell, the two ridges weigh the same, and the nets nothing. From there
+    weights move towards the best ones by :math:`(1 - z^2 s^2 / \delta^2)_+`, with :math:`\delta` the
+    gain in risk, :math:`s` its standard error, and :math:`z` 1 between the ridges and 2 for the
+    nets. So few bags give a ridge, and many the net. The final nets are those of the folds,
+    averaged; `risk_` is the cross-fitted error of the mixture. It is a little too low where few
+    bags chose epoch and weights, and a little too high because each model lacked a fifth of them.
 
-    Nets from few bags depend much on their initial weights, and may do worse than a linear model.
-    So several are averaged and mixed with the closed-form ridge, see `blend_weight`.
+    Otherwise a fit without `patience` has three steps. The nets are trained on the bags that are
+    kept. Their error is estimated from the held-out bags. Then all bags are trained on for half as
+    many epochs again. If fewer than 10 bags would be held out, each net leaves out a fifth of them
+    instead, and the final nets are trained afresh on all bags; below 10 bags nothing is estimated.
+    So `risk_` is the error before the last step, on average that of the final classifier or a
+    little more (``benchmarks/fit_risk.py``). With ``refit=False`` nothing is done with the held-out
+    bags but measuring, and `risk_` is the error of the classifier that is returned.
 
     References
     ----------
@@ -135,7 +145,7 @@ class BagClassifier(RiskRepr, BagEstimator):
     >>> bool((clf.predict(X) == labels).mean() > 0.8)
     True
     >>> clf.risk_.n_bags
-    20
+    100
     """
 
     _checks = ARRAYS
@@ -218,9 +228,9 @@ class BagClassifier(RiskRepr, BagEstimator):
     def _net_fit(self, trial: Trial, data: Bags, settings: Settings) -> NetFit:
         on_a_table = isinstance(self.model, str) and data.X.ndim == 2
         blend = on_a_table if self.blend_ridge is None else self.blend_ridge
-        default = N_NETS if data.n_bags < MANY_BAGS else N_NETS_MANY
+        default = N_NETS if len(data.X) < MANY_ROWS else N_NETS_MANY
         n_nets = self.n_nets or (default if on_a_table else 1)
-        kept = self.validation_share, blend, self.refit
+        kept = self.validation_share, blend and self.patience is None, self.refit
         return NetFit(trial, n_nets, self.model, settings, *kept)
 
     def _scores(self, X: Array) -> Array:

@@ -10,23 +10,31 @@ from numpy.typing import NDArray
 from torch import nn
 
 from unbag.estimators.saving import ModelFolderError, plain_parameters
-from unbag.models import AveragedNet, BlendedNet, ModelBuilder, get_model
+from unbag.models import (
+    AveragedNet,
+    BlendedNet,
+    LinearScores,
+    ModelBuilder,
+    RadialUnits,
+    get_model,
+)
 from unbag.rules import RULES, Rule, get_rule
 from unbag.training import Trial, TrialResult
 
 __all__ = ["describe_net", "read_net", "read_rule"]
 
+CENTRES = "models.1.units.centres"  # of a blend
 Arrays = dict[str, NDArray[Any]]
 
 
 def describe_net(result: TrialResult, model: str | ModelBuilder) -> tuple[dict[str, Any], Arrays]:
     """Description and tensors of trained nets."""
-    net = result.model
+    net, state = result.model, result.model.state_dict()
     plain = net.net if isinstance(net, BlendedNet) else net
     description = {
         "model": model if isinstance(model, str) else None,
         "n_nets": len(plain.nets) if isinstance(plain, AveragedNet) else 1,
-        "blended": isinstance(net, BlendedNet),
+        "n_units": len(state[CENTRES]) if CENTRES in state else None,
         "input_shape": list(result.input_shape),
         "best_epoch": result.best_epoch,
         "stopped": result.stopped,
@@ -34,7 +42,7 @@ def describe_net(result: TrialResult, model: str | ModelBuilder) -> tuple[dict[s
         "seed": result.trial.seed,
         **plain_parameters({"rule": result.trial.rule}),
     }
-    tensors = {f"net.{name}": tensor.numpy() for name, tensor in net.state_dict().items()}
+    tensors = {f"net.{name}": tensor.numpy() for name, tensor in state.items()}
     tensors |= {f"history.{name}": np.asarray(v) for name, v in result.history.items()}
     return description, tensors
 
@@ -68,9 +76,8 @@ def read_net(
     shape, build = tuple(about["input_shape"]), get_model(built_by)
     nets = [build(shape, description["n_outputs"]) for _ in range(about["n_nets"])]
     net = nets[0] if len(nets) == 1 else AveragedNet(nets)
-    if about["blended"]:
-        linear = nn.Linear(shape[0], description["n_outputs"])
-        net = BlendedNet(net, linear, 1.0, task=description["task"])
+    if about["n_units"] is not None:
+        net = _blend(net, shape[0], about["n_units"], description)
     try:
         net.load_state_dict({name: torch.tensor(t) for name, t in _named("net.", tensors)})
     except RuntimeError as error:
@@ -78,6 +85,16 @@ def read_net(
     history = dict(_named("history.", tensors))
     ended = about["best_epoch"], about["stopped"], len(nets) > 1
     return TrialResult(trial, net.eval(), history, *ended, shape), built_by
+
+
+def _blend(net: nn.Module, n_features: int, n_units: int, about: dict[str, Any]) -> BlendedNet:
+    """A blend of the right shapes."""
+    layers = (nn.Identity(), n_features), (RadialUnits(n_features, n_units), n_units)
+    models = [
+        LinearScores(layer, nn.Linear(n_inputs, about["n_outputs"]), task=about["task"])
+        for layer, n_inputs in layers
+    ]
+    return BlendedNet(net, models, [0.0, 0.0, 1.0], task=about["task"])
 
 
 def _named(prefix: str, tensors: Arrays) -> list[tuple[str, NDArray[Any]]]:

@@ -46,5 +46,5 @@ class RiskRepr(BaseEstimator):
         return (
             line
             if getattr(self, "risk_is_final_", True)
-            else f"{line}, before the nets were trained on these too"
+            else f"{line}, by nets that had not seen them"
         )

@@ -1,6 +1,6 @@
 """Architectures by name, and the layers they are made of."""
 
-from unbag.models.averaging import AveragedNet, BlendedNet
+from unbag.models.averaging import AveragedNet, BlendedNet, LinearScores
 from unbag.models.dropout import KEY_SUFFIX, KeyedDropout, advance_key
 from unbag.models.nets import (
     MODELS,
@@ -11,6 +11,7 @@ from unbag.models.nets import (
     join_moments,
     moments_of,
 )
+from unbag.models.radial import RadialUnits
 
 __all__ = [
     "KEY_SUFFIX",
@@ -18,8 +19,10 @@ __all__ = [
     "AveragedNet",
     "BlendedNet",
     "KeyedDropout",
+    "LinearScores",
     "ModelBuilder",
     "Moments",
+    "RadialUnits",
     "Standardize",
     "advance_key",
     "get_model",

@@ -1,13 +1,14 @@
-"""Several models as one net: the mean of logits, or a blend with a linear model."""
+"""Several models as one net: the mean of logits, or a blend with linear models."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-__all__ = ["AveragedNet", "BlendedNet"]
+__all__ = ["AveragedNet", "BlendedNet", "LinearScores"]
 
 
 class AveragedNet(nn.Module):
@@ -34,48 +35,85 @@ class AveragedNet(nn.Module):
         return torch.stack([net(x) for net in self.nets]).mean(dim=0)
 
 
+class LinearScores(nn.Module):
+    r"""Scores of a linear model, on features as they are or on radial units.
+
+    .. math:: \mathrm{clip}(W u(x) + b, 0, 1),
+
+    of classes divided by their sum. Amounts are not clipped.
+
+    Parameters
+    ----------
+    units : torch.nn.Module
+        What the linear model sees of an instance.
+    linear : torch.nn.Linear
+    task : {"binary", "multiclass", "multilabel", "amount"}
+        What the outputs are of.
+    """
+
+    def __init__(self, units: nn.Module, linear: nn.Module, *, task: str = "binary") -> None:
+        super().__init__()
+        self.units, self.linear, self.task = units, linear, task
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Scores, or amounts."""
+        scores = self.linear(self.units(x))
+        if self.task == "amount":
+            return scores
+        scores = scores.clamp(0, 1)
+        if self.task != "multiclass":
+            return scores
+        return scores / scores.sum(dim=-1, keepdim=True).clamp(min=1e-6)
+
+
 class BlendedNet(nn.Module):
-    r"""Mix the probabilities of a net with the scores of a linear model.
+    r"""Mix the probabilities of a net with the scores of other models.
 
-    .. math:: w \, p(x) + (1 - w) \, \mathrm{clip}(W x + b, 0, 1),
+    .. math:: \textstyle\sum_m w_m \, s_m(x) + w \, p(x),
 
-    given as logits. Amounts are mixed as they are, :math:`w \, f(x) + (1 - w) (W x + b)`.
+    given as logits. Amounts are mixed as they are.
 
     Parameters
     ----------
     net : torch.nn.Module
         Gives logits.
-    linear : torch.nn.Linear
-        Gives scores.
-    weight : float
-        Weight :math:`w` of the net.
+    models : iterable of torch.nn.Module
+        Give scores.
+    weights : sequence of float, or array
+        Of the models, and of the net.
     task : {"binary", "multiclass", "multilabel", "amount"}
         What the outputs are of.
 
     Examples
     --------
-    >>> half = nn.Linear(1, 1)
-    >>> _ = nn.init.zeros_(half.weight), nn.init.constant_(half.bias, 0.5)
-    >>> BlendedNet(nn.Identity(), half, 0.5)(torch.zeros(1, 1)).item()
-    0.0
+    >>> sure = LinearScores(nn.Flatten(), nn.Identity())
+    >>> BlendedNet(nn.Identity(), [sure], [0.5, 0.5])(torch.tensor([[0.0]])).sigmoid().item()
+    0.25
     """
 
-    weight: Tensor
+    weights: Tensor
 
     def __init__(
-        self, net: nn.Module, linear: nn.Linear, weight: float, *, task: str = "binary"
+        self,
+        net: nn.Module,
+        models: Iterable[nn.Module],
+        weights: Any,
+        *,
+        task: str = "binary",
     ) -> None:
         super().__init__()
-        self.net, self.linear, self.task = net, linear, task
-        self.register_buffer("weight", torch.tensor(float(weight)))
+        self.net, self.models, self.task = net, nn.ModuleList(models), task
+        self.register_buffer("weights", torch.as_tensor(weights, dtype=torch.float32))
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits of the mixture, or its amounts."""
+        parts = [*(model(x) for model in self.models), self._scores(self.net(x))]
+        mixed = torch.tensordot(self.weights, torch.stack(parts), dims=1)
         if self.task == "amount":
-            return torch.lerp(self.linear(x), self.net(x), self.weight)
-        scores = self.linear(x).clamp(0, 1)
-        if self.task != "multiclass":
-            mixed = torch.lerp(scores, self.net(x).sigmoid(), self.weight)
-            return mixed.logit(eps=1e-6)
-        scores = scores / scores.sum(dim=-1, keepdim=True).clamp(min=1e-6)
-        return torch.lerp(scores, self.net(x).softmax(dim=-1), self.weight).clamp(min=1e-6).log()
+            return mixed
+        return mixed.clamp(min=1e-6).log() if self.task == "multiclass" else mixed.logit(eps=1e-6)
+
+    def _scores(self, outputs: Tensor) -> Tensor:
+        if self.task == "amount":
+            return outputs
+        return outputs.softmax(dim=-1) if self.task == "multiclass" else outputs.sigmoid()
