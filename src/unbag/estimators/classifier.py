@@ -116,9 +116,9 @@ class BagClassifier(RiskRepr, BagEstimator):
     256 clusters. Scores of bags by models that did not see them give the risk of every mixture
     without labels. They choose the epoch, at which all nets are taken, and the convex weights.
     Where the bags cannot tell, the two ridges weigh the same, and the nets nothing. From there
-    weights move towards the best ones by :math:`(1 - z^2 s^2 / \delta^2)_+`, with :math:`\delta` the
-    gain in risk, :math:`s` its standard error, and :math:`z` 1 between the ridges and 2 for the
-    nets. So few bags give a ridge, and many the net. The final nets are those of the folds,
+    weights move towards the best ones by :math:`(1 - z^2 s^2 / \delta^2)_+`, with :math:`\delta`
+    the gain in risk, :math:`s` its standard error, and :math:`z` 1 between the ridges and 2 for
+    the nets. So few bags give a ridge, and many the net. The final nets are those of the folds,
     averaged; `risk_` is the cross-fitted error of the mixture. It is a little too low where few
     bags chose epoch and weights, and a little too high because each model lacked a fifth of them.
 
