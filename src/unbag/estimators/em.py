@@ -147,8 +147,8 @@ class BagEMClassifier(BlockEstimator):
         check_choice("start", self.start, ("auto", *get_args(Start)))
         if self.n_rounds < 0 or self.cv < 2 or self.n_runs < 1 or self.max_leaf_nodes < 2:
             raise ValueError(
-                "n_rounds must be at least 0, cv at least 2, max_leaf_nodes at least 2, n_runs at least "
-                f"1, got {self.n_rounds}, {self.cv}, {self.max_leaf_nodes} and {self.n_runs}."
+                "n_rounds must be at least 0, cv at least 2, max_leaf_nodes at least 2, n_runs at "
+                f"least 1, got {self.n_rounds}, {self.cv}, {self.max_leaf_nodes} and {self.n_runs}."
             )
         data = gathered(data)
         learner = soft_learner(
