@@ -130,7 +130,7 @@ def others(rng: np.random.Generator, draws: int) -> Iterator[Row]:
         yield f"calibration error, {law}", *_coverages(law, "calibration_error", known, rng, draws)
     yield "error, 50 bags of 5 with Laplace noise of variance 8", *_noisy(rng, draws)
     law = "cross-fitted ridge"
-    plain = mock.patch.object(risk, "outer_ends", lambda ends, *_, **__: ends)
+    plain = mock.patch.multiple(risk, CROSS_FITTED=1.0, outer_ends=lambda ends, *_, **__: ends)
     yield f"error, {law}, 30 bags of 20", *_coverages(law, "error", plain, rng, draws)
 
 
