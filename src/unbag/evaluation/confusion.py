@@ -66,6 +66,8 @@ NEEDS = {
     "negatives": ("balanced_error", "specificity", "true_negatives"),
 }
 MIN_BAGS = 8  # D19
+# D16. A path runs from -20 to 20 deviations, densest in the middle.
+STEPS = np.sinh(np.linspace(-3.7, 3.7, 61))
 # D19. A class with a smaller share is rare. It needs so many instances and standard errors.
 RARE, MIN_INSTANCES, MIN_ERRORS = 0.05, 200, 6
 
@@ -148,26 +150,20 @@ def decision_intervals(
     floor = np.maximum(estimate, 0.5 / errors.sizes.sum())
     floor[2] = np.clip(floor[2], floor[0] + 1e-9, 1 - 1e-9)
     shared = joint_cumulants(errors, floor[:, None])
-    starts = {
-        name: law_of_metric(metric, floor[:, None], shared) for name, metric in metrics.items()
-    }
-    # D16. From -20 to 20 deviations, densest in the middle.
-    steps = np.sinh(np.linspace(-3.7, 3.7, 61))
-    paths = np.concatenate(
-        [estimate[:, None] + way * (sd * steps) for sd, _, way in starts.values()], axis=1
-    )
-    paths = inside(paths)
-    second, third = joint_cumulants(errors, paths)
     found, reasons = {}, no_interval(errors)
-    for number, (name, metric) in enumerate(metrics.items()):
-        part = slice(number * len(steps), (number + 1) * len(steps))
-        law = paths[:, part], (second[:, :, part], third[:, part])
-        ends = _ends(name, metric, errors, estimate, floor, law, confidence)
-        value = float(metric(*estimate))
+    for name, metric in metrics.items():
+        deviation, _, way = law_of_metric(metric, floor[:, None], shared)
+        value, ends = float(metric(*estimate)), (np.nan, np.nan)
+        if np.isfinite(value) and name not in reasons:
+            path = inside(estimate[:, None] + way * (deviation * STEPS))
+            ends = _inverted(name, metric, errors, estimate, path, confidence)
+            if len(errors.sizes) < FEW_BAGS:
+                parts = gradient_of(metric, floor[:, None])[:, 0] @ errors.parts
+                ends = outer_ends(ends, value, parts, confidence=confidence)
         found[name] = Estimate(
             value if np.isfinite(value) else np.nan,
-            *((np.nan, np.nan) if name in reasons else ends),
-            float(starts[name][0][0]),
+            *ends,
+            float(deviation[0]),
             n_bags=len(errors.sizes),
             confidence=confidence,
             reason=reasons.get(name, ""),
@@ -175,28 +171,21 @@ def decision_intervals(
     return found
 
 
-def _ends(
-    name: str,
-    metric: Metric,
-    errors: Errors,
-    estimate: Array,
-    floor: Array,
-    law: tuple[Array, tuple[Array, Array]],
-    confidence: float,
+def _inverted(
+    name: str, metric: Metric, errors: Errors, estimate: Array, path: Array, confidence: float
 ) -> tuple[float, float]:
-    """Interval of one metric; NaN if it is not defined."""
-    value = float(metric(*estimate))
-    if not np.isfinite(value):
-        return np.nan, np.nan
+    """Interval of one metric, from its law at every point of a path."""
+    value, truths = float(metric(*estimate)), metric(*path)
+    deviation, skewness, _ = law_of_metric(metric, path, joint_cumulants(errors, path))
     below = DENOMINATORS.get(name, lambda fp, fn, h: 1 + 0 * h)
-    ratio = below(*law[0]) / below(*estimate)
-    ends = _inverted(metric, value, *law, ratio, confidence=confidence)
+    deviation = deviation * below(*path) / below(*estimate)
+    rising = np.concatenate([[True], np.diff(np.maximum.accumulate(truths)) > 0])
+    law = truths[rising], deviation[rising], skewness[rising]
+    tail = (1 - confidence) / 2
+    low, high = (invert_law(value, *law, probability=p) for p in (1 - tail, tail))
     if name in ("false_positives", "false_negatives"):
-        ends = _poisson_ends(ends, value, errors.sizes.sum(), confidence)
-    if len(errors.sizes) < FEW_BAGS:
-        parts = gradient_of(metric, floor[:, None])[:, 0] @ errors.parts
-        ends = outer_ends(ends, value, parts, confidence=confidence)
-    return ends
+        return _poisson_ends((low, high), value, errors.sizes.sum(), confidence)
+    return low, high
 
 
 def _poisson_ends(
@@ -206,23 +195,3 @@ def _poisson_ends(
     count, tail = max(value * n_instances, 0.0), (1 - confidence) / 2
     low, high = special.gammaincinv([max(count, 1e-9), count + 1], [tail, 1 - tail]) / n_instances
     return min(ends[0], float(low)), max(ends[1], float(high))
-
-
-def _inverted(
-    metric: Metric,
-    value: float,
-    path: Array,
-    cumulants: tuple[Array, Array],
-    ratio: Array,
-    *,
-    confidence: float,
-) -> tuple[float, float]:
-    truths = metric(*path)
-    deviation, skewness, _ = law_of_metric(metric, path, cumulants)
-    rising = np.concatenate([[True], np.diff(np.maximum.accumulate(truths)) > 0])
-    law = truths[rising], (ratio * deviation)[rising], skewness[rising]
-    tail = (1 - confidence) / 2
-    return (
-        invert_law(value, *law, probability=1 - tail),
-        invert_law(value, *law, probability=tail),
-    )

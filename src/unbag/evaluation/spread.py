@@ -57,16 +57,6 @@ class Spread:
     curvature: float = 0.0
 
 
-@dataclass(frozen=True)
-class _Law:
-    """Working joint law of score and label: values at label 0 and label 1, and their weights."""
-
-    weights: Array  # (2, n_scores)
-
-    def mean(self, values: Array) -> float:
-        return float((self.weights * values).sum())
-
-
 def spread_of(
     positives: Positives, gradient: Array, share_gradient: Array, *, noise_kurtosis: float = 0.0
 ) -> Spread:
@@ -78,26 +68,31 @@ def spread_of(
     """
     linear, half = paired_factor(positives, gradient)
     table, chances = positives.table, positives.chances
-    law = _Law(np.stack([1 - chances, chances]) * table.shares)
+    # The working joint law of score and label: a row at label 0, and one at label 1.
+    law = np.stack([1 - chances, chances]) * table.shares
     residual = np.stack([0 - positives.control, 1 - positives.control])
     instance = np.stack([share_gradient, gradient + share_gradient])
-    instance = instance - law.mean(instance)
+    instance = instance - _mean(law, instance)
     factor = linear - half * residual
     variance, third = _pair_cumulants(positives, linear, half, noise_kurtosis)
     weights, sizes = positives.weights, table.sizes
     # Averages weight all instances alike, products within a bag weight them as the bag.
     own = residual * factor
-    own = own - law.mean(own)
-    variance += law.mean(instance**2) / table.n_instances
-    variance += law.mean(own**2) * float(weights**2 @ (1 / sizes) - 1 / table.n_instances)
+    own = own - _mean(law, own)
+    variance += _mean(law, instance**2) / table.n_instances
+    variance += _mean(law, own**2) * float(weights**2 @ (1 / sizes) - 1 / table.n_instances)
     variance += table.average(gradient) ** 2 * float(table.noise @ (sizes / sizes.sum()) ** 2)
-    third += law.mean(instance**3) / table.n_instances**2
-    third += law.mean(own**3) * float(weights**3 @ sizes**-2.0 - table.n_instances**-2.0)
+    third += _mean(law, instance**3) / table.n_instances**2
+    third += _mean(law, own**3) * float(weights**3 @ sizes**-2.0 - table.n_instances**-2.0)
     third += _mixed_third(positives, law, residual, factor, instance)
     # D14. Products of two normal variables and Student's law each add about 6 / n to the kurtosis.
     freedom = 1 / (1 / table.freedom + 1 / table.n_bags)
     # Equal scores make no metric vary, whatever the labels.
     return Spread(float(np.sqrt(variance)), float(third / max(variance, 1e-30) ** 1.5), freedom)
+
+
+def _mean(law: Array, values: Array) -> float:
+    return float((law * values).sum())
 
 
 def paired_factor(positives: Positives, gradient: Array) -> tuple[Array, float]:
@@ -119,14 +114,14 @@ def _explained(table: ScoreTable, control: Array) -> float:
 
 
 def _mixed_third(
-    positives: Positives, law: _Law, residual: Array, factor: Array, instance: Array
+    positives: Positives, law: Array, residual: Array, factor: Array, instance: Array
 ) -> float:
     """Third cumulant of two products of two instances and an instance's own part (D13)."""
     weights, sizes = positives.weights, positives.table.sizes
     mixed = (
-        law.mean(residual**2 * instance) * law.mean(factor**2)
-        + 2 * law.mean(residual * factor) * law.mean(residual * factor * instance)
-        + positives.variance * law.mean(factor**2 * instance)
+        _mean(law, residual**2 * instance) * _mean(law, factor**2)
+        + 2 * _mean(law, residual * factor) * _mean(law, residual * factor * instance)
+        + positives.variance * _mean(law, factor**2 * instance)
     )
     return 3 * mixed * float(weights**3 @ ((1 - 1 / sizes) / sizes))
 
