@@ -208,3 +208,19 @@ def test_what_the_pages_say_of_elections():
         assert not float(row["king_low"]) <= float(row["truth"]) <= float(row["king_high"])
     page = text_of("benchmarks/results/elections.md")
     assert "rises by 0.27" in page and "only a quarter" in text_of("docs/natural_groups.md")
+
+
+def test_what_the_pages_say_of_simulated_natural_groups():
+    folder = ROOT / "benchmarks" / "results" / "natural"
+    scores, page = rows_of(folder / "scores.csv"), text_of("docs/natural_groups.md")
+    assert "covered 92 to 97 % in all" in page and "none of them holds" in page
+    assert all(0.92 <= float(row["explained_deviance"]) <= 0.97 for row in scores)
+    metrics = ("error", "auc", "brier", "log_loss")
+    for row in scores:
+        covered = [float(row[name]) for name in metrics]
+        if "(fails" not in row["world"]:
+            assert min(covered) >= 0.92
+        if row["world"].startswith("twice the bound (fails); 100"):
+            assert max(covered) == 0
+    groups = [row for row in rows_of(folder / "groups.csv") if "(fails" not in row["world"]]
+    assert all(float(row["lowest"]) >= 0.93 for row in groups)
