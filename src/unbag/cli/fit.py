@@ -108,8 +108,8 @@ def fit(
     from unbag.extras import has_module
     from unbag.report import render_report
     from unbag.tables import fit_table, scan_table
+    from unbag.tables.folder import check_free
     from unbag.tables.record import data_record, model_of
-    from unbag.tables.writing import check_free
 
     lists = opt.lists_of(key, ignore, category, number)
     lists |= {"average": average, "total": total, "block": blocks}

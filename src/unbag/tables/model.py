@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,16 +31,22 @@ from unbag.evaluation.grouping import Grouping
 from unbag.frames import TableEncoder
 from unbag.frames.chunks import Chunk, require
 from unbag.tables.fingerprints import share_seen
+from unbag.tables.folder import (
+    FORMAT,
+    check_free,
+    check_manifest,
+    read_json,
+    write_json,
+    write_manifest,
+)
 from unbag.tables.prefetch import prefetch
 from unbag.tables.reading import TableSource, integer_columns, open_table
 from unbag.tables.roles import Roles
 from unbag.tables.scan import BagTable, make_bags_of, read_bags, scan_table
-from unbag.tables.writing import check_free
 
 __all__ = ["TableModel"]
 
 Array = NDArray[Any]
-FORMAT = 1
 KINDS: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
@@ -55,7 +59,6 @@ KINDS: dict[str, type[Any]] = {
     )
 }
 TESTED_ROWS = 200_000  # of whole bags, which say whether bags are random groups
-NEEDED = ("model.json", "model.safetensors", "table.json", "fit.json")
 
 
 @dataclass(frozen=True, repr=False)
@@ -256,11 +259,9 @@ class TableModel:
     def _write(self, folder: Path, pages: Mapping[str, str]) -> None:
         self.classifier.save(folder)
         table = {"format": FORMAT, "roles": self.roles.to_dict(), **self.encoder.to_dict()}
-        _write_json(folder / "table.json", table)
-        _write_json(folder / "fit.json", self.record)
-        files = sorted(path for path in folder.rglob("*") if path.is_file())
-        hashes = {path.relative_to(folder).as_posix(): _hash(path) for path in files}
-        _write_json(folder / "manifest.json", {"format": FORMAT, "sha256": hashes})
+        write_json(folder / "table.json", table)
+        write_json(folder / "fit.json", self.record)
+        write_manifest(folder)
         for name, text in pages.items():
             (folder / name).write_text(text, encoding="utf-8")
 
@@ -268,8 +269,8 @@ class TableModel:
     def load(cls, folder: str | Path) -> TableModel:
         """Read a folder written by `save`, after checking that no file was altered."""
         folder = Path(folder)
-        _check_manifest(folder)
-        table, description = _read_json(folder / "table.json"), _read_json(folder / "model.json")
+        check_manifest(folder)
+        table, description = read_json(folder / "table.json"), read_json(folder / "model.json")
         try:
             kind = KINDS[description["kind"]]
             roles = Roles.from_dict(table["roles"])
@@ -279,36 +280,4 @@ class TableModel:
                 f"{folder} holds a model this version cannot read: {error} is not as expected. "
                 "Fit it again."
             ) from error
-        return cls(classifier, encoder, roles, _read_json(folder / "fit.json"))
-
-
-def _check_manifest(folder: Path) -> None:
-    manifest = _read_json(folder / "manifest.json")
-    hashes = manifest.get("sha256") if isinstance(manifest, dict) else None
-    if not isinstance(hashes, dict) or manifest.get("format") != FORMAT:
-        raise ModelFolderError(
-            f"{folder / 'manifest.json'} is not of format {FORMAT}, which this version reads."
-        )
-    for name in {*NEEDED, *hashes}:
-        if not (folder / name).is_file():
-            raise ModelFolderError(f"{folder} holds no {name}; it is not a complete model folder.")
-        if _hash(folder / name) != hashes.get(name):
-            raise ModelFolderError(f"{folder / name} was altered since the model was written.")
-
-
-def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise ModelFolderError(f"{path.parent} holds no {path.name}: it is no model.") from error
-    except (OSError, ValueError) as error:
-        raise ModelFolderError(f"{path} is damaged: {error}.") from error
-
-
-def _write_json(path: Path, values: Any) -> None:
-    text = json.dumps(values, indent=1, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8")
-
-
-def _hash(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+        return cls(classifier, encoder, roles, read_json(folder / "fit.json"))

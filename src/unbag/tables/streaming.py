@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import chain
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 
 from unbag.bags import Bags, cut_batches
-from unbag.models import ModelBuilder, Moments, Standardize, get_model, join_moments, moments_of
+from unbag.models import ModelBuilder, Moments, get_model, join_moments, moments_of
 from unbag.randomness import derive_seed, numpy_generator
 from unbag.tables.parts import BagParts
 from unbag.tables.prefetch import prefetch
@@ -21,6 +22,7 @@ from unbag.training.monitor import Monitor, measure_all, on_device
 from unbag.training.progress import progress_bar
 from unbag.training.record import Record
 from unbag.training.settings import INSTANCES_PER_BATCH, Settings
+from unbag.training.stack import seeded_model
 from unbag.training.step import Step
 from unbag.training.trial import Trial, TrialResult
 
@@ -99,12 +101,8 @@ class _Stream:
 
     def _learner(self, trials: Sequence[Trial], build: ModelBuilder) -> Learner:
         n_outputs = 1 if self.parts.index.proportions.ndim == 1 else self._prior().shape[0]
-        models = []
-        for trial in trials:
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(derive_seed(trial.seed, "weights"))
-                models.append(build((self.parts.n_features,), n_outputs))
-        _standardise(models, self._moments())
+        shape, moments = (self.parts.n_features,), cache(self._moments)
+        models = [seeded_model(build, trial, shape, n_outputs, moments) for trial in trials]
         return SingleLearner(models[0]) if len(models) == 1 else StackedLearner(models)
 
     def _moments(self) -> Moments:
@@ -191,11 +189,3 @@ class _Stream:
 
     def _inputs(self, X: np.ndarray) -> Tensor:
         return torch.from_numpy(X).expand(self.n_trials, *X.shape)
-
-
-def _standardise(models: Sequence[torch.nn.Module], moments: Moments) -> None:
-    """Set the moments of layers that standardise."""
-    for model in models:
-        for layer in model.modules():
-            if isinstance(layer, Standardize):
-                layer.set(moments)

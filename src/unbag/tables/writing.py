@@ -1,8 +1,7 @@
-"""Write a table chunk by chunk, or a page, atomically; check that a folder may be written."""
+"""Write a table chunk by chunk, or a page, atomically."""
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,13 +12,12 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from unbag.errors import TableError
-from unbag.estimators import ModelFolderError
 from unbag.frames.parsing import is_text
 from unbag.tables.reading import TableSource
 
 SUFFIXES = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
 
-__all__ = ["TableWriter", "check_free", "write_page", "write_table"]
+__all__ = ["TableWriter", "write_page", "write_table"]
 
 
 class TableWriter:
@@ -111,27 +109,3 @@ def _part(path: Path, endings: Collection[str], *, overwrite: bool) -> Path:
     if path.exists() and not overwrite:
         raise TableError(f"{path} exists already. Pass --overwrite to replace it.")
     return path.with_name(f".{path.name}.part")
-
-
-def check_free(folder: Path, *, overwrite: bool) -> None:
-    """Raise if the folder cannot be written, is no model, or may not be overwritten."""
-    _check_writable(folder)
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-        return
-    if not (folder / "manifest.json").is_file():
-        raise ModelFolderError(f"{folder} exists and is no model folder; choose another name.")
-    if not overwrite:
-        raise ModelFolderError(f"{folder} holds a model already. Pass --overwrite to replace it.")
-
-
-def _check_writable(folder: Path) -> None:
-    """Raise if no temporary folder can be made beside it."""
-    if folder.resolve() == Path.cwd():
-        raise ModelFolderError(f"{folder} is the folder you are in; name another one.")
-    place = next(path for path in folder.absolute().parents if path.exists())
-    try:
-        with tempfile.TemporaryDirectory(dir=place):
-            pass
-    except OSError as error:
-        reason = f"{place}: {error.strerror}"
-        raise ModelFolderError(f"{folder} cannot be written. {reason}.") from error

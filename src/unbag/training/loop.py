@@ -223,7 +223,8 @@ def _common_instances(bags: Sequence[Bags], device: torch.device) -> Tensor:
 def _stackable(trials: Sequence[Trial], build: ModelBuilder, bags: Bags, X: Tensor) -> bool:
     if len(trials) < 2:
         return False
-    models = [seeded_model(build, t, bags, X) for t in trials[:2]]
+    shape = tuple(X.shape[1:])
+    models = [seeded_model(build, t, shape, bags.n_outputs).to(X.device) for t in trials[:2]]
     # Under vmap a convolution is a grouped one, which on a GPU is slower than one net at a time.
     if X.is_cuda and any(isinstance(m, nn.Conv2d) for m in models[0].modules()):
         return False

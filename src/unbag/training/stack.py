@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -63,7 +63,10 @@ class Stack:
         self.record = Record(self.learner, settings)
 
     def _model(self, build: ModelBuilder, trial: Trial, bags: Bags, X: Tensor) -> nn.Module:
-        return seeded_model(build, trial, bags, X)
+        def moments() -> Moments:
+            return instance_moments(X, bags.rows)
+
+        return seeded_model(build, trial, self.input_shape, bags.n_outputs, moments).to(X.device)
 
     def _cut(self, data: Sequence[TrialData]) -> list[Batch]:
         return cut_stack(data, self.device)
@@ -155,19 +158,23 @@ class Stack:
 
 
 def seeded_model(
-    build: ModelBuilder, trial: Trial, bags: Bags, X: Tensor, *, moments: Moments | None = None
+    build: ModelBuilder,
+    trial: Trial,
+    input_shape: tuple[int, ...],
+    n_outputs: int,
+    moments: Callable[[], Moments] | None = None,
 ) -> nn.Module:
     """Build a model whose initial weights follow from the trial's seed alone.
 
-    A layer that standardises takes `moments`, by default those of the bags' instances.
+    A layer that standardises takes the `moments`, which are computed only for it.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(trial.seed, "weights"))
-        model = build(tuple(X.shape[1:]), bags.n_outputs)
+        model = build(input_shape, n_outputs)
     for module in model.modules():
-        if isinstance(module, Standardize):
-            module.set(moments or instance_moments(X, bags.rows))
-    return model.to(X.device)
+        if moments is not None and isinstance(module, Standardize):
+            module.set(moments())
+    return model
 
 
 def instance_moments(X: Tensor, rows: Any, *, chunk: int = 10_000) -> Moments:

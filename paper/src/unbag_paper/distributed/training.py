@@ -106,13 +106,13 @@ class _ShardedStack(Stack):
 
     def _model(self, build: ModelBuilder, trial: Trial, bags: Bags, X: Tensor) -> nn.Module:
         moments = _common_moments(X, self.shard, bags)
-        model = seeded_model(build, trial, bags, X, moments=moments)
+        model = seeded_model(build, trial, self.input_shape, bags.n_outputs, lambda: moments)
         if any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in model.modules()):
             raise ValueError(
                 "model must not use batch normalisation on many workers: each would normalise by "
                 "its own instances. Use layer or group normalisation."
             )
-        return model
+        return model.to(X.device)
 
     def _cut(self, data: Sequence[TrialData]) -> list[Batch]:
         return [self.shard.cut(data[0], i, self.device) for i in range(len(data[0].batches))]

@@ -1,0 +1,82 @@
+"""The folder of a model: whether it may be written, and whether its files are as they were."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from unbag.estimators import ModelFolderError
+
+__all__ = ["FORMAT", "check_free", "check_manifest", "read_json", "write_json", "write_manifest"]
+
+FORMAT = 1
+NEEDED = ("model.json", "model.safetensors", "table.json", "fit.json")
+
+
+def check_free(folder: Path, *, overwrite: bool) -> None:
+    """Raise if the folder cannot be written, is no model, or may not be overwritten."""
+    _check_writable(folder)
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not (folder / "manifest.json").is_file():
+        raise ModelFolderError(f"{folder} exists and is no model folder; choose another name.")
+    if not overwrite:
+        raise ModelFolderError(f"{folder} holds a model already. Pass --overwrite to replace it.")
+
+
+def _check_writable(folder: Path) -> None:
+    """Raise if no temporary folder can be made beside it."""
+    if folder.resolve() == Path.cwd():
+        raise ModelFolderError(f"{folder} is the folder you are in; name another one.")
+    place = next(path for path in folder.absolute().parents if path.exists())
+    try:
+        with tempfile.TemporaryDirectory(dir=place):
+            pass
+    except OSError as error:
+        reason = f"{place}: {error.strerror}"
+        raise ModelFolderError(f"{folder} cannot be written. {reason}.") from error
+
+
+def write_manifest(folder: Path) -> None:
+    """Write the hashes of all files."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    hashes = {path.relative_to(folder).as_posix(): _hash(path) for path in files}
+    write_json(folder / "manifest.json", {"format": FORMAT, "sha256": hashes})
+
+
+def check_manifest(folder: Path) -> None:
+    """Raise unless all files are there, as they were written."""
+    manifest = read_json(folder / "manifest.json")
+    hashes = manifest.get("sha256") if isinstance(manifest, dict) else None
+    if not isinstance(hashes, dict) or manifest.get("format") != FORMAT:
+        raise ModelFolderError(
+            f"{folder / 'manifest.json'} is not of format {FORMAT}, which this version reads."
+        )
+    for name in {*NEEDED, *hashes}:
+        if not (folder / name).is_file():
+            raise ModelFolderError(f"{folder} holds no {name}; it is not a complete model folder.")
+        if _hash(folder / name) != hashes.get(name):
+            raise ModelFolderError(f"{folder / name} was altered since the model was written.")
+
+
+def read_json(path: Path) -> Any:
+    """Values of a file of the folder."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ModelFolderError(f"{path.parent} holds no {path.name}: it is no model.") from error
+    except (OSError, ValueError) as error:
+        raise ModelFolderError(f"{path} is damaged: {error}.") from error
+
+
+def write_json(path: Path, values: Any) -> None:
+    """Write plain values."""
+    text = json.dumps(values, indent=1, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
