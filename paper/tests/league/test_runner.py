@@ -1,6 +1,8 @@
 """Bags, order of runs, resuming, deadlines, choices and the page, without long trainings."""
 
 import json
+import subprocess
+import sys
 import time
 from dataclasses import replace
 
@@ -208,3 +210,18 @@ def test_the_command_plans_and_renders(tmp_path):
 def test_unknown_names_are_refused(options, words):
     result = invoke(*options, "--plan")
     assert result.exit_code == 1 and words in result.output
+
+
+def test_a_run_needs_none_of_the_optional_packages():
+    """A machine with a GPU may have torch, pyarrow, scikit-learn, typer and rich, and no more."""
+    absent = ("polars", "duckdb", "ray", "lightgbm", "pooch", "matplotlib", "pandas")
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({absent!r}))\n"
+        "import unbag_paper.league.runner, unbag_paper.league.methods, unbag_paper.cli.images\n"
+        "from unbag_paper.league.data import load_images\n"
+        "print(load_images('digits').X_train.shape)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert found.stdout.strip() == "(1297, 1, 8, 8)", found.stderr
