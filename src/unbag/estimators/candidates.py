@@ -57,7 +57,7 @@ def default_candidates(
     if not quick:
         naive = LogisticRegression(max_iter=300)
         found.append(("rate_logistic", BagEMClassifier(naive, n_rounds=0, start="rate", **common)))
-    if natural and not few and not quick and has_module("lightgbm"):
+    if not few and not quick and has_module("lightgbm"):
         grown = BagBoostingClassifier(
             rule="count_likelihood", n_estimators=300, n_runs=1, random_state=seed
         )
