@@ -199,3 +199,15 @@ def test_the_noise_of_test_rows_does_not_make_intervals_fail(suite):
     tolerance = 4 * np.sqrt(0.95 * 0.05 / n)
     assert abs(suite.comparison.intervals_held(rows)["held"].mean() - 0.95) < tolerance
     assert abs(rows["error"].between(rows["low"], rows["high"]).mean() - 0.95) > tolerance
+
+
+@pytest.mark.parametrize("name", ["MixBag", "GenBags"])
+def test_methods_of_others_learn_from_bags(suite, rng, name, monkeypatch):
+    monkeypatch.setattr(suite.peers, "EPOCHS", 60)
+    X, bags = rng.normal(size=(1000, 3)), np.repeat(np.arange(200), 5)
+    labels = X[:, 0] > 0
+    y = np.bincount(bags, labels)[bags] / 5
+    scores = suite.methods.METHODS[name].fit(X, y, bags, 0).predict_proba(X)[:, 1]
+    assert np.mean((scores > 0.5) == labels) > 0.8
+    wrong = suite.methods.METHODS[name].fit(X, 1 - y, bags, 0).predict_proba(X)[:, 1]
+    assert np.mean((wrong > 0.5) == labels) < 0.2

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from peers import genbags, mixbag
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
 
@@ -145,17 +146,19 @@ _EVERY_METHOD = (
     Method(
         "EasyLLP",
         "peer",
-        "`BagClassifier`'s net by EasyLLP's log loss, all epochs; not the authors' settings",
-        bag_class("BagClassifier", rule="easy_log", validation_share=None),
+        "one net by EasyLLP's log loss, all epochs; not the authors' settings",
+        bag_class("BagClassifier", rule="easy_log", n_nets=1, validation_share=None),
         needs="BagClassifier",
     ),
     Method(
         "DLLP",
         "peer",
-        "`BagClassifier`'s net by cross entropy of rates, all epochs; not the authors' settings",
-        bag_class("BagClassifier", rule="proportion_log", validation_share=None),
+        "one net by cross entropy of rates, all epochs; not the authors' settings",
+        bag_class("BagClassifier", rule="proportion_log", n_nets=1, validation_share=None),
         needs="BagClassifier",
     ),
+    Method("MixBag", "peer", "mixtures of two bags, written from the paper", mixbag),
+    Method("GenBags", "peer", "random combinations of bags, after the paper", genbags),
     Method("labels, logistic", "ceiling", "logistic regression on labels", label_logistic),
     Method("labels, LightGBM", "ceiling", "LightGBM on labels", label_boosting),
 )
