@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 from unbag.bags import validation
 from unbag.bags.batch import Task
 from unbag.bags.noise import check_noise_shows, read_rounding, warn_of_rounding
-from unbag.bags.reading import check_several, read_ids, read_noise, read_values, read_weights
+from unbag.bags.reading import (
+    check_several,
+    read_ids,
+    read_noise,
+    read_ranges,
+    read_values,
+    read_weights,
+)
 from unbag.bags.tasks import find_task
 from unbag.errors import BagDataError
 
@@ -44,6 +51,9 @@ class Bags:
         The kind of label. With "amount" the proportions are averages of real numbers.
     weights : array of shape (n_instances,), optional
         For amounts: weight of each row of `X` in the average of its bag, such as its exposure.
+    ranges : array of shape (n_bags, 2), optional
+        Least and largest count of each bag, where only a range is known; proportions are then the
+        middles of the ranges.
     """
 
     X: Any
@@ -54,6 +64,7 @@ class Bags:
     noise_variance: Array | None = None
     task: Task = "binary"
     weights: Array | None = None
+    ranges: Array | None = None
 
     def __repr__(self) -> str:
         noise = "" if self.noise_variance is None else ", noisy"
@@ -74,6 +85,7 @@ class Bags:
         noise_variance: Any = None,
         task: Task | None = None,
         weights: Any = None,
+        upper: Any = None,
     ) -> Bags:
         """Make bags from arrays, with rows in any order.
 
@@ -108,6 +120,9 @@ class Bags:
             For amounts: weight of each instance in the average of its bag. An average is then a
             weighted mean, and `sums` are divided by the sum of the weights. With exposures as
             weights and numbers of events as sums, averages are rates.
+        upper : as the proportions or counts, optional
+            Largest proportion or count of each bag, where only a range is known, such as "under 5"
+            or "10 to 20 %": `y`, `proportions` or `counts` are then the least ones.
 
         Raises
         ------
@@ -138,19 +153,27 @@ class Bags:
         values = read_values(*given, rows, divisors, ids, bag_ids, exact=exact, total=total)
         if counts is not None and variance is not None:
             variance = variance / totals**2
-        if task == "amount":
+        if task == "amount" and upper is None:
             values = validation.check_amounts(values, ids, noise_variance=noise_variance)
             return cls(X, rows, sizes, values, ids, variance, task, weights)
+        ranges = None
+        if upper is not None:
+            y, proportions, counts = (None if v is None else upper for v in given)
+            high = read_values(
+                y, proportions, counts, rows, sizes, ids, bag_ids, exact=True, total="upper"
+            )
+            ranges = read_ranges(values, high, sizes, ids, noise_variance=noise_variance, task=task)
+            values = ranges.mean(axis=1) / sizes
         values = validation.check_proportions(values, sizes, ids, noise_variance=variance)
         if rounded:
             variance = read_rounding(noise_variance, values, sizes)
-        elif variance is None:
+        elif variance is None and ranges is None:
             warn_of_rounding(values, sizes, ids)
         check_noise_shows(values, sizes, variance)
         if values.shape[1:] == (1,) and task != "multilabel":
             values = values[:, 0]
         task = find_task(values, sizes, noise_variance=variance, task=task)
-        return cls(X, rows, sizes, values, ids, variance, task)
+        return cls(X, rows, sizes, values, ids, variance, task, ranges=ranges)
 
     @property
     def n_bags(self) -> int:
@@ -233,6 +256,7 @@ class Bags:
             noise,
             self.task,
             self.weights,
+            None if self.ranges is None else self.ranges[positions],
         )
 
     def mean(self, values: Array) -> Array:

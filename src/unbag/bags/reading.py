@@ -16,6 +16,7 @@ __all__ = [
     "read_blocks",
     "read_ids",
     "read_noise",
+    "read_ranges",
     "read_values",
     "read_weights",
 ]
@@ -155,6 +156,43 @@ def _check_variance(variance: Array, ids: list[Hashable]) -> Array | None:
             f"{variance[bad[0]]}. Zero means an exact proportion."
         )
     return variance if variance.any() else None
+
+
+def read_ranges(
+    low: Array,
+    high: Array,
+    sizes: Array,
+    ids: list[Hashable],
+    *,
+    noise_variance: Any = None,
+    task: Any = None,
+) -> Array:
+    """Least and largest whole count of each bag, from proportions.
+
+    Examples
+    --------
+    >>> low, high, sizes = np.array([0.1, 0]), np.array([0.2, 0.5]), np.array([50, 9])
+    >>> read_ranges(low, high, sizes, ["a", "b"])
+    array([[ 5., 10.],
+           [ 0.,  4.]])
+    """
+    if task == "amount" or low.ndim > 1 or high.ndim > 1 or noise_variance is not None:
+        raise BagDataError(
+            f"upper goes with one label and without noise, got task={task!r}, shapes {low.shape} "
+            f"and {high.shape}, and noise_variance={noise_variance!r}."
+        )
+    validation.check_proportions(low, sizes, ids, noise_variance=None)
+    validation.check_proportions(high, sizes, ids, noise_variance=None)
+    counts = np.ceil(sizes * low - 1e-6), np.floor(sizes * high + 1e-6)
+    empty = np.flatnonzero(counts[0] > counts[1])
+    if len(empty):
+        first = empty[0]
+        raise BagDataError(
+            f"upper must leave a whole count in every bag, but bag {ids[first]!r} of "
+            f"{sizes[first]} instances has the range {low[first]:g} to {high[first]:g} "
+            f"({len(empty)} such bags)."
+        )
+    return np.stack(counts, axis=1)
 
 
 def read_weights(weights: Any, rows: Array, sizes: Array, task: Any) -> tuple[Array | None, Array]:

@@ -14,7 +14,7 @@ from unbag.bags.noise import rounding_grid
 from unbag.bags.validation import are_whole_counts
 from unbag.errors import BagDataError, BagDataWarning
 
-__all__ = ["find_task", "refuse_amounts", "risk_scale"]
+__all__ = ["find_task", "refuse_amounts", "refuse_ranges", "risk_scale"]
 
 Array = NDArray[Any]
 # Rounding error of single precision and of divided counts.
@@ -77,6 +77,15 @@ def refuse_amounts(task: Task | None, name: str) -> None:
         raise BagDataError(
             f"{name} is for labels, got averages of amounts. Use BagRidgeRegressor, "
             "BagBoostingRegressor or BagRegressor to learn them, and `evaluate` to evaluate them."
+        )
+
+
+def refuse_ranges(bags: Any, name: str) -> None:
+    """Raise if ranges of counts came to something that needs the counts themselves."""
+    if bags.ranges is not None:
+        raise BagDataError(
+            f"{name} needs proportions, got ranges of them. BagLogisticClassifier and "
+            "BagEMClassifier learn from ranges."
         )
 
 

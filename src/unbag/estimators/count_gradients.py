@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from unbag.bags import BagBatch, Bags
+from unbag.bags.tasks import refuse_ranges
 from unbag.estimators.bag_gradients import SMALLEST
 from unbag.posterior import exact_posterior
 from unbag.rules import CountLikelihood
@@ -188,6 +189,7 @@ def _through_softmax(slopes: Array, outputs: Array) -> Array:
 
 
 def _batch_of(data: Bags) -> BagBatch:
+    refuse_ranges(data, "BagBoostingClassifier")
     noise = data.noise_variance
     return BagBatch(
         torch.as_tensor(data.proportions, dtype=torch.float64),

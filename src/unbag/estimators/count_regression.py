@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.special import expit, logit, xlogy
+from scipy.special import expit, log_ndtr, logit, xlogy
 
 from unbag.bags import Bags
+from unbag.errors import BagDataError
 
-__all__ = ["BagCounts", "EventCounts", "LogitFit", "fit_logits", "fold_slope", "shift_to_rate"]
+__all__ = ["BagCounts", "EventCounts", "LogitFit", "fit_logits", "fold_slope", "shift_to_counts"]
 
 Array = NDArray[Any]
 # A count is a whole number: no law of it is narrower than rounding.
@@ -21,6 +22,7 @@ ROUNDING = 1 / 12
 EFFECTS = np.concatenate([[0.0], np.geomspace(1e-4, 4.0, 40)])
 SUREST = 1e-6
 LARGEST_LOG, TINY = 300.0, 1e-300
+RANGE_STEPS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +33,15 @@ class BagCounts:
     ----------
     counts, sizes, starts, noise : array of shape (n_bags,)
         Noise is the variance of that in the counts.
+    ranges : array of shape (n_bags, 2), optional
+        Least and largest count, where only these are known.
     """
 
     counts: Array
     sizes: Array
     starts: Array
     noise: Array
+    ranges: Array | None = field(default=None, kw_only=True)
 
     @classmethod
     def of(cls, bags: Bags) -> list[BagCounts]:
@@ -44,7 +49,8 @@ class BagCounts:
         values = bags.proportions.reshape(bags.n_bags, -1)
         given = 0.0 if bags.noise_variance is None else bags.noise_variance
         noise = bags.sizes**2 * np.broadcast_to(given, bags.n_bags)
-        return [cls(bags.sizes * column, bags.sizes, bags.starts, noise) for column in values.T]
+        rest = bags.sizes, bags.starts, noise
+        return [cls(bags.sizes * column, *rest, ranges=bags.ranges) for column in values.T]
 
     @property
     def rate(self) -> float:
@@ -69,7 +75,8 @@ class BagCounts:
         """Some of the bags, whose instances follow each other."""
         sizes = self.sizes[positions]
         parts = self.counts[positions], sizes, np.cumsum(sizes) - sizes, self.noise[positions]
-        return BagCounts(*parts)
+        ranges = None if self.ranges is None else self.ranges[positions]
+        return BagCounts(*parts, ranges=ranges)
 
     def sum(self, values: Array) -> Array:
         """Sum per-instance values over each bag."""
@@ -86,13 +93,36 @@ class BagCounts:
         return np.maximum(own + effect * own**2 + self.noise, ROUNDING)
 
     def minus_log(self, scores: Array, effect: float = 0.0) -> Array:
-        """Minus the log likelihood of each bag's count, up to a constant."""
+        """Minus the log likelihood of each bag's count, up to a constant, or of its range."""
         variance = self.variance(scores, effect)
+        if self.ranges is not None:
+            return -self._inside(scores, variance)[2]
         gap = self.counts - self.sum(scores)
         return 0.5 * (gap**2 / variance + np.log(variance))
 
+    def expected(self, scores: Array, variance: Array) -> Array:
+        """The counts; where only ranges are known, their expectations given these."""
+        if self.ranges is None:
+            return self.counts
+        low, high, log_mass = self._inside(scores, variance)
+        ends = (np.exp(-0.5 * end**2 - log_mass) for end in (low, high))
+        lift = np.sqrt(variance / (2 * np.pi)) * (next(ends) - next(ends))
+        return np.clip(self.sum(scores) + lift, self.ranges[:, 0], self.ranges[:, 1])
+
+    def _inside(self, scores: Array, variance: Array) -> tuple[Array, Array, Array]:
+        """Ends of the ranges in standard units, and the log probability of a count between."""
+        assert self.ranges is not None
+        edges = self.ranges + np.array([-0.5, 0.5]) - self.sum(scores)[:, None]
+        low, high = (edges / np.sqrt(variance)[:, None]).T
+        # Of the two tails, the shorter one keeps its digits.
+        small, large = np.where(low > 0, [-high, -low], [low, high])
+        outer, inner = log_ndtr(large), log_ndtr(small)
+        return low, high, outer + np.log1p(-np.exp(np.minimum(inner - outer, -1e-12)))
+
     def effect(self, scores: Array) -> float:
         """Most likely variance of an effect of the bag on its logits."""
+        if self.ranges is not None:
+            raise BagDataError("bag_effects needs proportions, got ranges of them.")
         own = self.sum(scores * (1 - scores))
         square = (self.counts - self.sum(scores)) ** 2
         variances = np.maximum(own + EFFECTS[:, None] * own**2 + self.noise, ROUNDING)
@@ -216,7 +246,8 @@ def _scoring_step(
 ) -> Array:
     variance = data.variance(scores, effect)
     slopes = data.weighted_sum(data.slopes(scores), X)
-    gradient = slopes.T @ ((data.counts - data.sum(scores)) / variance) - pull
+    gaps = data.expected(scores, variance) - data.sum(scores)
+    gradient = slopes.T @ (gaps / variance) - pull
     information = (slopes / variance[:, None]).T @ slopes
     information[np.diag_indices_from(information)] += penalties + 1e-9
     return np.asarray(np.linalg.solve(information, gradient))
@@ -253,6 +284,19 @@ def fold_slope(
         effects=effects,
     )
     return float(fitted.weights[0]), centred
+
+
+def shift_to_counts(logits: Array, data: BagCounts) -> float:
+    """Shift of the logits for which the mean score is the rate of the counts.
+
+    Where only ranges are known, it is that of the counts which are expected given these.
+    """
+    shift = shift_to_rate(logits, data.rate)
+    for _ in range(0 if data.ranges is None else RANGE_STEPS):
+        scores = expit(logits + shift)
+        expected = data.expected(scores, data.variance(scores, 0.0)).sum() / len(logits)
+        shift = shift_to_rate(logits, float(np.clip(expected, SUREST, 1 - SUREST)))
+    return shift
 
 
 def shift_to_rate(logits: Array, rate: float) -> float:

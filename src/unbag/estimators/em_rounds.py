@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 
 from unbag.bags import Bags
 from unbag.estimators.columns import filled, scaled_columns
-from unbag.estimators.count_regression import SUREST, BagCounts, fold_slope, shift_to_rate
+from unbag.estimators.count_regression import SUREST, BagCounts, fold_slope, shift_to_counts
 from unbag.estimators.logistic import BagLogisticClassifier
 from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.estimators.soft_labels import SoftLearner, SoftModel
@@ -193,7 +193,7 @@ def calibrated(
         trusted[i] = slope > 0.9
         slopes[i] = np.clip(slope, low, high) if trusted[i] else 1.0
     shifts = [
-        shift_to_rate(column * slope, counts.rate)
+        shift_to_counts(column * slope, counts)
         for column, slope, counts in zip(logits.T, slopes, state.outputs, strict=True)
     ]
     found = expit(logits * slopes + np.array(shifts))
@@ -208,4 +208,4 @@ def _shifts(state: EMState, scores: Array, slopes: tuple[float, ...]) -> tuple[f
         return (0.0,) * len(slopes)
     logits = logit(np.clip(scores, SUREST, 1 - SUREST)) * np.array(slopes)
     pairs = zip(logits.T, state.outputs, strict=True)
-    return tuple(shift_to_rate(column, counts.rate) for column, counts in pairs)
+    return tuple(shift_to_counts(column, counts) for column, counts in pairs)

@@ -11,6 +11,7 @@ from sklearn.base import is_regressor
 
 from unbag.arguments import check_choice
 from unbag.bags import Bags, Task, as_bags
+from unbag.bags.tasks import refuse_ranges
 from unbag.errors import BagDataError
 from unbag.evaluation.amounts import evaluate_amounts
 from unbag.evaluation.grouping import Grouping, explain_grouping, with_features
@@ -174,7 +175,9 @@ def amounts_by(
 def bags_to_score(X: Any, y: Any, *, bags: Any, task: Task | None = None, **given: Any) -> Bags:
     """Bags for a model's scores: what `X` holds, such as strings or gaps, is the model's affair."""
     instances = X if isinstance(X, Bags) else None
-    return as_bags(instances, y, bags=bags, task=task, **given)
+    data = as_bags(instances, y, bags=bags, task=task, **given)
+    refuse_ranges(data, "An evaluation")
+    return data
 
 
 def scores_of(model_or_scores: Any, X: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag.bags import Bags
+from unbag.bags.tasks import refuse_ranges
 from unbag.evaluation.intervals import ResidualMoments
 from unbag.evaluation.positives import Positives, fit_positives, score_table
 from unbag.evaluation.weighting import Fit
@@ -27,6 +28,7 @@ Array = NDArray[Any]
 
 def noise_of(bags: Bags) -> Array:
     """Noise variance of each bag's proportion; zeros when they are exact."""
+    refuse_ranges(bags, "A square loss")
     return np.zeros(bags.n_bags) if bags.noise_variance is None else bags.noise_variance
 
 

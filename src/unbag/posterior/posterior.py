@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -22,6 +23,7 @@ Method = Literal["auto", "exact", "tilted"]
 # Nobody is surer than this: a score of 0 in a bag of ones would have no posterior at all.
 SUREST = 1e-9
 EXACT_UP_TO = 1000
+FAR = 1e-12  # a range of less probability than this is not told from rounding
 WHOLE = 1e-3  # a count this near a whole number is one: proportions are often single precision
 
 
@@ -56,7 +58,8 @@ def bag_posterior(probabilities: Any, bags: Bags, *, method: Method = "auto") ->
     Posteriors of a bag add up to its count. Noise of known variance :math:`s` in the proportion
     makes the count uncertain: with :math:`\mu` its expectation and :math:`V` its variance under the
     model, it is tilted to the posterior mean :math:`\mu + V (V + k^2 s)^{-1} (k a - \mu)`, which is
-    exact for Gaussian counts.
+    exact for Gaussian counts. Where only a range of counts is known, posteriors are averaged over
+    it.
 
     Examples
     --------
@@ -104,6 +107,8 @@ def _labels(scores: Array, bags: Bags, method: Method) -> Array:
 def _one_label(scores: Array, proportions: Array, bags: Bags, method: Method) -> Array:
     scores = np.clip(scores, SUREST, 1 - SUREST)
     counts, logits = bags.sizes * proportions, logit(scores)
+    if bags.ranges is not None:
+        return _given_ranges(scores, bags, method)
     if bags.noise_variance is not None:
         counts = _expected_count(scores, counts, bags)
         return tilted_posterior(logits, counts, bags.sizes)
@@ -117,6 +122,33 @@ def _one_label(scores: Array, proportions: Array, bags: Bags, method: Method) ->
         if kind.any():
             found[rows] = law(logits[rows], counts[kind], bags.sizes[kind])
     return found
+
+
+def _given_ranges(scores: Array, bags: Bags, method: Method) -> Array:
+    """Average over the counts of each range, by their probabilities under the scores."""
+    assert bags.ranges is not None
+    low, high = bags.ranges.astype(int).T
+    parts = np.split(scores, bags.starts[1:])
+    chances = [_range_law(part, *ends) for part, *ends in zip(parts, low, high, strict=True)]
+    found, known = np.zeros_like(scores), replace(bags, ranges=None)
+    for step in range(int((high - low).max()) + 1):
+        counts = np.minimum(low + step, high)
+        share = np.array([law[step] if step < len(law) else 0.0 for law in chances])
+        given = _one_label(scores, counts / bags.sizes, known, method)
+        found += np.repeat(share, bags.sizes) * given
+    return found
+
+
+def _range_law(scores: Array, low: int, high: int) -> Array:
+    """Probabilities of the counts from `low` to `high`, which add up to one."""
+    n = len(scores) + 1
+    turns = np.exp(-2j * np.pi * np.arange(n // 2 + 1) / n)
+    law = np.fft.irfft(np.prod(1 + scores[:, None] * (turns - 1), axis=0), n)
+    inside = np.clip(law[low : high + 1], 0, None)
+    if inside.sum() < FAR:  # rounding: the end that is nearer to what the scores expect
+        inside = np.zeros(high - low + 1)
+        inside[0 if scores.sum() < low else -1] = 1.0
+    return np.asarray(inside / inside.sum())
 
 
 def _expected_count(scores: Array, counts: Array, bags: Bags) -> Array:

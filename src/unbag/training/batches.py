@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from unbag.bags import BagBatch, Bags, Task, cut_batches, split_bags
+from unbag.bags.tasks import refuse_ranges
 from unbag.errors import BagDataError, BagDataWarning
 from unbag.training.settings import Settings
 from unbag.training.trial import Trial
@@ -95,6 +96,7 @@ class TrialData:
 
 def trial_data(trial: Trial, bags: Bags, settings: Settings) -> TrialData:
     """Estimate the prior, on bags of its own if the rule wants that, and draw the batches."""
+    refuse_ranges(bags, "nets")
     if bags.weights is not None:
         raise BagDataError(
             "weights are not for nets, which learn from plain averages. Use BagRidgeRegressor, "
