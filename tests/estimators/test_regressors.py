@@ -27,7 +27,7 @@ from unbag.evaluation.amounts import evaluate_amounts
 from unbag.models import BlendedNet, LinearScores
 from unbag.rules import DebiasedSquare
 
-BOOSTING = BagBoostingRegressor(n_estimators=60, n_runs=1, reg_lambda=1.0, random_state=0)
+BOOSTING = BagBoostingRegressor(n_estimators=60, cv=0, n_runs=1, reg_lambda=1.0, random_state=0)
 NET = BagRegressor(max_epochs=30, n_nets=1, random_state=0)
 EVERY_REGRESSOR = [BagRidgeRegressor(), BOOSTING, NET]
 every_regressor = pytest.mark.parametrize(
@@ -119,6 +119,22 @@ def test_amounts_of_a_net_are_mixed_with_the_ridge_as_they_are(rng):
     torch.testing.assert_close(mixed(x), wanted)
     probabilities = BlendedNet(net, [scores], [0.75, 0.25])  # what mixing labels would give
     assert not torch.allclose(probabilities(x), wanted)
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "poisson"])
+def test_folds_of_bags_choose_the_number_of_trees(loss, rng):
+    """Trees that go on learn the chance composition of the bags, and end below the mean."""
+    X = rng.normal(size=(3000, 6))
+    amounts = rng.poisson(np.exp(0.15 * X[:, 0]), size=3000)
+    ids = np.repeat(np.arange(150), 20)
+    averages = amounts.reshape(150, 20).mean(axis=1)
+    found = {}
+    for cv in (0, 3):
+        model = BagBoostingRegressor(loss=loss, cv=cv, n_estimators=150, n_runs=1, random_state=0)
+        found[cv] = model.fit(X, averages[ids], bags=ids)
+    assert found[0].n_trees_ == 150 and found[3].n_trees_ < 60
+    assert len(found[3].held_out_risk_) == 150 and len(found[0].held_out_risk_) == 0
+    assert found[0].score(X, amounts) < -0.02 < found[3].score(X, amounts)
 
 
 def test_bags_of_one_are_ordinary_ridge(rng):

@@ -17,7 +17,7 @@ from unbag.estimators.event_gradients import EventGradients
 from unbag.evaluation.amounts import evaluate_amounts
 
 TREES = BagBoostingRegressor(
-    loss="poisson", n_estimators=60, n_runs=1, reg_lambda=0.1, random_state=0
+    loss="poisson", n_estimators=60, cv=0, n_runs=1, reg_lambda=0.1, random_state=0
 )
 LINEAR = BagPoissonRegressor(random_state=0)
 

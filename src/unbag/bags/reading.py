@@ -183,7 +183,7 @@ def read_ranges(
         )
     validation.check_proportions(low, sizes, ids, noise_variance=None)
     validation.check_proportions(high, sizes, ids, noise_variance=None)
-    counts = np.ceil(sizes * low - 1e-6), np.floor(sizes * high + 1e-6)
+    counts = np.abs(np.ceil(sizes * low - 1e-6)), np.floor(sizes * high + 1e-6)
     empty = np.flatnonzero(counts[0] > counts[1])
     if len(empty):
         first = empty[0]

@@ -19,7 +19,7 @@ from unbag.estimators.event_gradients import EventGradients
 from unbag.estimators.instances import TABLES_WITH_GAPS, InstanceEstimator
 from unbag.estimators.saving import read_booster
 from unbag.estimators.tree_stopping import HeldOutTrees, gathered
-from unbag.evaluation.risk import Loss
+from unbag.evaluation.risk import Loss, estimate_risk
 from unbag.extras import import_extra
 from unbag.randomness import draw_seed
 
@@ -57,6 +57,10 @@ class BoostedTrees(InstanceEstimator):
         """Predictions by raw scores of all runs."""
         raise NotImplementedError
 
+    def _risk(self, scores: Array, bags: Bags) -> float:
+        """Risk of predictions on held-out bags."""
+        return estimate_risk(scores, bags, loss=self.criterion).value
+
     def _train(self, data: Bags, aside: Bags | None) -> Self:
         check_whole("n_estimators", self.n_estimators)
         check_whole("n_runs", self.n_runs, optional=True)
@@ -83,7 +87,7 @@ class BoostedTrees(InstanceEstimator):
         train_set = lightgbm.Dataset(
             data.X, np.zeros(data.n_instances), params=parameters, categorical_feature=categories
         )
-        held_out = HeldOutTrees(aside, self._probabilities, self.criterion)
+        held_out = HeldOutTrees(aside, self._probabilities, self._risk)
         self.booster_ = lightgbm.train(
             parameters | {"objective": objective},
             train_set,

@@ -6,15 +6,19 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlogy
+from sklearn.base import clone
 
 from unbag.arguments import check_choice
 from unbag.bags import Bags
 from unbag.estimators.bag_gradients import BagGradients
 from unbag.estimators.boosted_trees import BoostedTrees, Gradients
 from unbag.estimators.event_gradients import EventGradients
+from unbag.estimators.folds import fold_numbers
 from unbag.estimators.poisson_regressor import check_events
 from unbag.estimators.regressor_base import BagRegressorBase
-from unbag.evaluation.risk import Loss
+from unbag.evaluation.risk import Loss, pairwise_value
+from unbag.randomness import draw_seed
 
 __all__ = ["BagBoostingRegressor"]
 
@@ -31,7 +35,9 @@ class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
     loss : {"squared_error", "poisson"}
         See the notes.
     n_estimators : int
-        Rounds of one tree.
+        Most rounds of one tree.
+    cv : int
+        Folds of whole bags that choose the number of rounds; 0 takes all.
     n_runs : int
         Boosted models grown side by side and averaged.
     learning_rate : float
@@ -49,6 +55,10 @@ class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
     ----------
     booster_ : lightgbm.Booster
         Its raw scores lack `initial_score_`.
+    n_trees_ : int
+        Rounds that are used for predictions.
+    held_out_risk_ : array of shape (n_estimators,)
+        Risk on bags that folds left out, after each round; empty without folds.
     initial_score_ : array of shape (1,)
         The mean amount; its logarithm for "poisson".
 
@@ -80,6 +90,7 @@ class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
         *,
         loss: Literal["squared_error", "poisson"] = "squared_error",
         n_estimators: int = 400,
+        cv: int = 3,
         n_runs: int = 3,
         learning_rate: float = 0.1,
         num_leaves: int = 8,
@@ -89,6 +100,7 @@ class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
     ) -> None:
         self.loss = loss
         self.n_estimators = n_estimators
+        self.cv = cv
         self.n_runs = n_runs
         self.learning_rate = learning_rate
         self.num_leaves = num_leaves
@@ -105,7 +117,31 @@ class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
         check_choice("loss", self.loss, ("squared_error", "poisson"))
         if self.loss == "poisson":
             check_events(data)
+        risks = self._left_out_risks(data)
         self._train(data, None)
+        if len(risks):
+            self.n_trees_ = min(int(risks.argmin()) + 1, self.n_trees_)
+        self.held_out_risk_ = risks
+
+    def _left_out_risks(self, data: Bags) -> Array:
+        """Risk after each round on bags that folds leave out; empty for too few bags."""
+        n_folds = min(self.cv, data.n_bags // 2)
+        if n_folds < 2:
+            return np.empty(0)
+        folds = fold_numbers(data.n_bags, n_folds, seed=draw_seed(self.random_state))
+        risks = []
+        for fold in range(n_folds):
+            kept, left = (data.take(np.flatnonzero(own)) for own in (folds != fold, folds == fold))
+            model = clone(self).set_params(n_runs=1)
+            risks.append(model._train(kept, left).held_out_risk_)
+        return np.asarray(np.mean(risks, axis=0))
+
+    def _risk(self, scores: Array, bags: Bags) -> float:
+        if self.loss == "poisson":
+            events, means = bags.totals * bags.proportions, bags.totals * bags.mean(scores)
+            return float((means - xlogy(events, means)).mean())
+        residuals = bags.mean(scores) - bags.proportions
+        return float(pairwise_value(residuals, bags.effective_sizes))
 
     def _initial_score(self, data: Bags) -> Array:
         start = super()._initial_score(data)

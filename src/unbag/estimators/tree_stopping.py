@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag.bags import Bags
-from unbag.evaluation.risk import Loss, estimate_risk
 
 __all__ = ["HeldOutTrees", "gathered"]
 
@@ -26,14 +25,18 @@ class HeldOutTrees:
         None measures nothing and stops nothing.
     probabilities : function
         Scores from LightGBM's raw ones.
-    criterion : {"zero_one", "square"}
+    risk : function
+        From scores and bags to the risk.
     """
 
     def __init__(
-        self, bags: Bags | None, probabilities: Callable[[Array], Array], criterion: Loss
+        self,
+        bags: Bags | None,
+        probabilities: Callable[[Array], Array],
+        risk: Callable[[Array, Bags], float],
     ) -> None:
         self.bags = None if bags is None else gathered(bags)
-        self.probabilities, self.criterion, self.risks = probabilities, criterion, list[float]()
+        self.probabilities, self.risk, self.risks = probabilities, risk, list[float]()
 
     def arguments(self, lightgbm: Any, train_set: Any, patience: int) -> dict[str, Any]:
         """What `lightgbm.train` is to be given; nothing without held-out bags."""
@@ -45,9 +48,8 @@ class HeldOutTrees:
 
     def _measure(self, raw: Array, dataset: Any) -> tuple[str, float, bool]:
         assert self.bags is not None
-        risk = estimate_risk(self.probabilities(raw), self.bags, loss=self.criterion)
-        self.risks.append(risk.value)
-        return "held_out_risk", risk.value, False
+        self.risks.append(self.risk(self.probabilities(raw), self.bags))
+        return "held_out_risk", self.risks[-1], False
 
 
 def gathered(data: Bags) -> Bags:
