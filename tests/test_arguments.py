@@ -50,7 +50,8 @@ def test_settings(options, message):
         {"criterion": "accuracy", "patience": 2},
         {"max_epochs": 0},
         {"patience": 0},
-        {"validation_share": 0.999},
+        {"validation_share": 1.5},
+        {"validation_share": 0.999, "refit": False},
         {"random_state": "today"},
     ],
 )

@@ -224,3 +224,20 @@ def test_what_the_pages_say_of_simulated_natural_groups():
             assert max(covered) == 0
     groups = [row for row in rows_of(folder / "groups.csv") if "(fails" not in row["world"]]
     assert all(float(row["lowest"]) >= 0.93 for row in groups)
+
+
+def test_losses_of_the_default_on_tables_kept_back():
+    page = (ROOT / "benchmarks" / "tables" / "results" / "README.md").read_text(encoding="utf-8")
+    half = page.partition("## In short: held-back half")[2]
+    heads, row = (
+        [cell.strip() for cell in re.search(pattern, half, flags=re.MULTILINE)[0].split("|")]
+        for pattern in (r"^\| method .*$", r"^\| \*\*stack\*\* .*$")
+    )
+    found = dict(zip(heads, row, strict=True))
+    by_auc, by_error = (
+        WORDS[int(found[f"cells lost to a naive method by > 1 SE, {metric}"])].replace("no", "none")
+        for metric in ("AUC", "error")
+    )
+    readme = text_of("README.md")
+    assert f"in {found['cells']} settings" in readme
+    assert f"in {by_error} by error and in {by_auc} by AUC" in readme

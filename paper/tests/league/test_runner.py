@@ -19,7 +19,7 @@ from unbag_paper.league.methods import METHODS
 from unbag_paper.league.page import accuracy, league_page
 from unbag_paper.league.rows import LeagueRow, league_rows, league_store
 from unbag_paper.league.runner import LeagueRunner
-from unbag_paper.league.training import Machine
+from unbag_paper.league.training import Machine, OutOfTime
 from unbag_paper.runs.rows import Row
 
 SMALL = LeagueGrid(
@@ -134,10 +134,12 @@ def test_nothing_begins_that_cannot_end_in_time(tmp_path):
     assert runner.run() == "out of time" and league_rows(tmp_path) == []
 
 
-def test_a_run_past_the_deadline_is_given_up_and_leaves_no_row(tmp_path):
-    machine = Machine(deadline=time.monotonic() + 0.05)
-    grid = replace(SMALL, seconds_per_epoch=1e-9)  # so that it is begun
-    assert LeagueRunner(grid, tmp_path, made_up(), machine).run() == "out of time"
+def test_a_run_past_the_deadline_is_given_up_and_leaves_no_row(tmp_path, monkeypatch):
+    def deadline_passes(machine):
+        raise OutOfTime
+
+    monkeypatch.setattr(Machine, "check_time", deadline_passes)
+    assert LeagueRunner(SMALL, tmp_path, made_up(), Machine()).run() == "out of time"
     assert league_rows(tmp_path) == []
 
 

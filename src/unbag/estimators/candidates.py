@@ -86,8 +86,9 @@ def _trees(*, natural: bool, few: bool, quick: bool) -> list[tuple[str, str, int
     if natural or few:
         ridge = ("em_ridge", "ridge", linear[2])
         return [ridge, linear] if few and not quick else [linear]
-    large, small = ("em_rate", "rate", 15), ("em_rate_small", "rate", 4)
-    return [large] if quick else [large, small, linear]
+    if quick:
+        return [("em_rate", "rate", 6)]
+    return [("em_rate", "rate", 15), ("em_rate_small", "rate", 4), linear]
 
 
 def check_candidates(given: Sequence[tuple[str, Any]]) -> Candidates:
