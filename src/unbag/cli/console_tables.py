@@ -12,6 +12,7 @@ __all__ = [
     "show_candidates",
     "show_checks",
     "show_data",
+    "show_fit",
     "show_importance",
     "show_metrics",
     "show_seen",
@@ -96,3 +97,17 @@ def show_seen(share: float, console: Console) -> None:
 def _ends(found: dict[str, Any]) -> str:
     ends = [found[n] for n in ("low", "high")]
     return "" if None in ends else " to ".join(f"{end:.4f}" for end in ends)
+
+
+def show_fit(record: dict[str, Any], curve: Any, console: Console) -> None:
+    """Checks, candidates, metrics, importances, a learning curve if there is one, the headline."""
+    if record["checks"]:
+        show_checks(record["checks"], console)
+    show_candidates(record["candidates"], console)
+    show_metrics(record["evaluation"], console)
+    show_importance(record["importance"], console)
+    if curve is not None:
+        console.print(curve)
+    console.print(f"On single rows: {record['headline']}")
+    if record["caution"]:
+        console.print(f"! {record['caution']}")

@@ -98,13 +98,7 @@ def fit(
 
       unbag fit people.csv --bags-table precincts.csv --bag precinct --proportion share -o model/
     """
-    from unbag.cli.console_tables import (
-        show_candidates,
-        show_checks,
-        show_data,
-        show_importance,
-        show_metrics,
-    )
+    from unbag.cli.console_tables import show_data, show_fit
     from unbag.extras import has_module
     from unbag.report import render_report
     from unbag.tables import fit_table, scan_table
@@ -137,16 +131,7 @@ def fit(
     made = model_of(found, fitted, options, command=command_of(context))
     record = made.record
     made.save(output, overwrite=overwrite, pages={"report.html": render_report(record)})
-    if record["checks"]:
-        show_checks(record["checks"], words)
-    show_candidates(record["candidates"], words)
-    show_metrics(record["evaluation"], words)
-    show_importance(record["importance"], words)
-    if fitted.curve is not None:
-        words.print(fitted.curve)
-    words.print(f"On single rows: {record['headline']}")
-    if record["caution"]:
-        words.print(f"! {record['caution']}")
+    show_fit(record, fitted.curve, words)
     words.print(f"The model and its report.html are in {output}.")
     opt.answer(record | {"output": str(output)}, as_json)
 
