@@ -13,7 +13,7 @@ from scipy import special, stats
 
 from unbag import BagRidgeClassifier
 from unbag.bags import BagKFold, Bags, BagTarget
-from unbag.evaluation import Estimate, compare_scores, cross_fit_risk, evaluate_bags
+from unbag.evaluation import Estimate, compare_models, cross_fit_risk, evaluate_bags
 
 Truths = dict[str, float]
 
@@ -109,7 +109,7 @@ def two_models(rng: np.random.Generator) -> tuple[dict[str, Estimate], Truths]:
     squares = [_brier(e, top) for e, top in zip(errors, (0.84, 0.76), strict=True)]
     truth = {"zero_one": errors[0] - errors[1], "square": squares[0] - squares[1]}
     bags = class_bags(classes, 10)
-    return {n: compare_scores(f, g, bags, loss=n).difference for n in truth}, truth
+    return {n: compare_models(f, g, bags, loss=n).difference for n in truth}, truth
 
 
 def _brier(error: float, top: float) -> float:

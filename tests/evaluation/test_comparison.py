@@ -7,7 +7,6 @@ from scipy import integrate, stats
 from unbag.bags import Bags, make_bags
 from unbag.evaluation import (
     compare_models,
-    compare_scores,
     estimate_risk,
     pairwise_value,
     privacy_noise,
@@ -26,7 +25,7 @@ def two_classifiers(rng, n_instances, *, gap):
 def test_is_the_difference_of_the_pairwise_risks(rng):
     labels, first, second = two_classifiers(rng, 600, gap=0.05)
     bags = make_bags(np.zeros((600, 1)), labels, bag_size=7, seed=0)
-    found = compare_scores(first, second, bags)
+    found = compare_models(first, second, bags)
     risks = [pairwise_value(bags.mean(s) - bags.proportions, bags.sizes) for s in (first, second)]
     assert found.difference.value == pytest.approx(risks[0] - risks[1], abs=1e-9)
 
@@ -41,7 +40,7 @@ def test_paired_intervals_cover_and_are_shorter(rng, bag_size):
             offsets=np.arange(0, 60 * bag_size + 1, bag_size),
             counts=labels.reshape(60, bag_size).sum(axis=1),
         )
-        found = compare_scores(first, second, bags)
+        found = compare_models(first, second, bags)
         hits += found.difference.low <= -0.05 <= found.difference.high
         widths.append(found.difference.high - found.difference.low)
         apart.append(sum(estimate_risk(s, bags).standard_error ** 2 for s in (first, second)))
@@ -63,7 +62,7 @@ def test_it_covers_where_both_are_overconfident(rng, bag_size):
             counts=labels.reshape(n_bags, bag_size).sum(axis=1),
         )
         pair = (np.where(right, sure, 1 - sure) for sure in (0.999, 0.9))
-        found = compare_scores(*pair, bags, loss="square")
+        found = compare_models(*pair, bags, loss="square")
         hits += found.difference.low <= brier[0] - brier[1] <= found.difference.high
     assert hits / 300 > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 300)
 
@@ -80,7 +79,7 @@ def test_noise_of_the_mean_is_part_of_the_interval(rng):
             proportions=shares + np.sqrt(variance) * rng.normal(size=n_bags),
             noise_variance=variance,
         )
-        found = compare_scores(scores, scores + 0.05, bags, loss="square")
+        found = compare_models(scores, scores + 0.05, bags, loss="square")
         hits += found.difference.low <= -(0.05**2) <= found.difference.high
     assert abs(hits / 300 - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 300)
 
@@ -142,4 +141,4 @@ def test_bad_privacy_parameters_are_named():
 def test_a_model_is_no_better_than_itself(rng):
     labels, first, _ = two_classifiers(rng, 600, gap=0.05)
     bags = make_bags(np.zeros((600, 1)), labels, bag_size=10, seed=0)
-    assert str(compare_scores(first, first, bags)) == "A and B do not differ (60 bags)"
+    assert str(compare_models(first, first, bags)) == "A and B do not differ (60 bags)"

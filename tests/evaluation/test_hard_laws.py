@@ -7,7 +7,7 @@ from sklearn.model_selection import GridSearchCV
 
 from unbag import BagKFold, BagRidgeClassifier, BagTarget, cross_fit_risk, evaluate
 from unbag.bags import Bags
-from unbag.evaluation import calibration, compare_scores
+from unbag.evaluation import calibration, compare_models
 from unbag.evaluation.confusion import (
     DECISION_METRICS,
     decision_intervals,
@@ -124,7 +124,7 @@ def test_two_models_of_several_classes_differ_as_much_as_labels_say(rng):
     ]
     labels = np.eye(5)[classes]
     bags = Bags.from_arrays(np.zeros((2000, 1)), offsets=np.arange(2001), proportions=labels)
-    found = compare_scores(*(np.eye(5)[g] for g in guesses), bags).difference
+    found = compare_models(*(np.eye(5)[g] for g in guesses), bags).difference
     losses = (guesses[0] != classes).astype(float) - (guesses[1] != classes)
     assert found.value == pytest.approx(losses.mean())
     # What the scores say of the square is added where the bags show more, never taken away.

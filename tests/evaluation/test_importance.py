@@ -7,7 +7,7 @@ from scipy.special import expit
 
 import unbag
 from unbag.errors import BagDataError, TableError
-from unbag.evaluation.permuting import donor_rows, with_permuted
+from unbag.evaluation.importance import donor_rows, with_permuted
 from unbag.evaluation.risk import decisions
 
 N_BAGS, BAG_SIZE, N_DRAWS = 60, 20, 150

@@ -12,7 +12,7 @@ from sklearn import metrics
 from unbag import evaluate, plan_bags
 from unbag.bags import Bags
 from unbag.evaluation import (
-    compare_scores,
+    compare_models,
     estimate_risk,
     evaluate_bags,
     pairwise_value,
@@ -122,7 +122,7 @@ def test_bags_of_one_class_have_the_error_that_is_plain(rng, label):
 
 def test_models_that_are_the_same_do_not_differ(rng):
     scores, labels = rng.random(400), (rng.random(400) < 0.5).astype(float)
-    found = compare_scores(scores, scores, bags_of(labels, np.full(40, 10)))
+    found = compare_models(scores, scores, bags_of(labels, np.full(40, 10)))
     assert ends(found.difference) == pytest.approx([0, 0, 0])
     assert found.p_value == 1 and "do not differ" in str(found)
 

@@ -60,7 +60,7 @@ def test_multiclass_confusion_and_log_loss_are_unbiased_by_enumeration(sizes):
         )
         value, *_ = confusion_matrix(np.eye(2)[guesses], bags)
         matrix += chance * value
-        loss += chance * multiclass_log_loss(scores[guesses], bags, np.zeros(len(sizes))).value
+        loss += chance * multiclass_log_loss(scores[guesses], bags).value
         if max(sizes) == 1:
             counted = [np.mean((classes == a) & (guesses == b)) for a in (0, 1) for b in (0, 1)]
             assert value.ravel() == pytest.approx(counted)
@@ -75,7 +75,7 @@ def test_multiclass_error_and_log_loss_cover(rng):
         chances, _, ids, proportions = multiclass_data(rng, n_instances=600)
         bags = Bags.from_arrays(chances, bags=ids, y=proportions[ids], task="multiclass")
         risk = estimate_risk(chances, bags)
-        loss = multiclass_log_loss(chances, bags, np.zeros(bags.n_bags))
+        loss = multiclass_log_loss(chances, bags)
         hits += risk.low <= expected_error <= risk.high, loss.low <= TRUE_LOG_LOSS <= loss.high
     assert (np.abs(hits / 200 - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 200)).all()
 
@@ -91,7 +91,7 @@ def test_log_loss_covers_where_scores_are_overconfident(rng, bag_size):
         scores = np.where(np.eye(3)[(classes + moved) % 3], confidence, (1 - confidence) / 2)
         proportions = np.eye(3)[classes].reshape(n_bags, bag_size, 3).mean(axis=1)
         bags = Bags.from_arrays(scores, bags=ids, y=proportions[ids], task="multiclass")
-        loss = multiclass_log_loss(scores, bags, np.zeros(n_bags))
+        loss = multiclass_log_loss(scores, bags)
         hits += loss.low <= truth <= loss.high
     assert abs(hits / 300 - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 300)
 

@@ -4,7 +4,7 @@ from unbag.evaluation.bag_effects import BagEffects, estimate_bag_effects
 from unbag.evaluation.bag_report import BagReport, Finding
 from unbag.evaluation.baseline import Baseline
 from unbag.evaluation.checks import check_bags, check_made_bags
-from unbag.evaluation.comparison import Comparison, compare_models, compare_scores
+from unbag.evaluation.comparison import Comparison, compare_models
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.evaluate import evaluate
 from unbag.evaluation.importance import ColumnImportance, column_importance
@@ -44,7 +44,6 @@ __all__ = [
     "check_made_bags",
     "column_importance",
     "compare_models",
-    "compare_scores",
     "cross_fit_risk",
     "cross_fit_scores",
     "estimate_bag_effects",

@@ -12,8 +12,7 @@ from unbag.arguments import check_share
 from unbag.bags import Bags
 from unbag.bags.validation import are_whole_counts
 from unbag.errors import BagDataError
-from unbag.evaluation.estimate import Estimate
-from unbag.evaluation.jackknife import jackknife_estimate
+from unbag.evaluation.estimate import Estimate, jackknife_estimate
 from unbag.evaluation.residual_moments import noise_of
 from unbag.evaluation.results import AmountEvaluation
 

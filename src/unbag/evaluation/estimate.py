@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
 
-__all__ = ["Estimate"]
+__all__ = ["Estimate", "jackknife_estimate", "student_estimate"]
+
+Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -148,3 +153,44 @@ class Estimate:
         )
         note = f": {self.note}" if self.note and self.note != self.headline else ""
         return f"{self.headline}{interval}{note}"
+
+
+def student_estimate(
+    value: float, error: float, freedom: int, *, confidence: float, **about: Any
+) -> Estimate:
+    """Estimate with the interval that Student's law gives a standard error."""
+    reach = stats.t.ppf((1 + confidence) / 2, freedom) * error
+    ends = float(value - reach), float(value + reach)
+    return Estimate(float(value), *ends, float(error), confidence=confidence, **about)
+
+
+def jackknife_estimate(
+    function: Callable[[Array], Any],
+    sums: Array,
+    *,
+    confidence: float,
+    below_one: bool = False,
+    lowest: float = -np.inf,
+) -> Estimate:
+    r"""Estimate a function of sums, with the interval that leaving out each summand gives (D26).
+
+    The function is taken of ``sums.sum(axis=0)``, for any number of leading axes. With `lowest`
+    zero or `below_one` the interval is that of the logarithm of the value, or of one minus the
+    value, which are less skewed; if these are not positive, it is that of the value.
+    """
+    total, n_units = sums.sum(axis=0), len(sums)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = np.array([function(total), *function(total - sums)])
+        logs = np.log(1 - values if below_one else values)
+    value, reach = float(values[0]), stats.t.ppf((1 + confidence) / 2, max(n_units - 1, 1))
+    bounds = (lowest, 1.0 if below_one else np.inf, n_units, confidence)
+    if n_units < 3 or not np.isfinite(values).all():
+        reason = "fewer than three bags or blocks" if n_units < 3 else "bags do not differ enough"
+        return Estimate(value, np.nan, np.nan, np.nan, *bounds, reason=reason)
+    error = float(np.sqrt((n_units - 1) * values[1:].var()))
+    low, high = value - reach * error, value + reach * error
+    if (below_one or lowest == 0) and np.isfinite(logs).all():
+        reach *= np.sqrt((n_units - 1) * logs[1:].var())
+        low, high = np.exp(logs[0] - reach), np.exp(logs[0] + reach)
+        low, high = (1 - high, 1 - low) if below_one else (low, high)
+    return Estimate(value, float(low), float(high), error, *bounds)

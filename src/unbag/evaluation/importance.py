@@ -8,23 +8,22 @@ from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from unbag.arguments import check_choice, check_share, check_whole
 from unbag.bags import Bags
 from unbag.bags.tasks import risk_scale
 from unbag.charts import Chart, Series
 from unbag.errors import BagDataError
-from unbag.evaluation.estimate import Estimate
+from unbag.evaluation.estimate import Estimate, student_estimate
 from unbag.evaluation.evaluate import bags_to_score, scores_of
 from unbag.evaluation.grouping import Grouping, explain_grouping, with_features
 from unbag.evaluation.natural import explained_deviance
-from unbag.evaluation.permuting import column_names, donor_rows, with_permuted
 from unbag.evaluation.printing import TextTable
-from unbag.evaluation.residual_covariance import residual_product
-from unbag.evaluation.residual_moments import noise_of
+from unbag.evaluation.residual_covariance import risk_change
 from unbag.evaluation.results import EstimateTable
 from unbag.evaluation.risk import Loss, checked_scores, decisions
+from unbag.frames.chunks import is_frame, require
+from unbag.randomness import numpy_generator
 
 __all__ = ["ColumnImportance", "column_importance", "importance_chart"]
 
@@ -207,33 +206,12 @@ def _rise(
     f = scores[bags.rows]
     pairs = [(g - f, g**2 - f**2) for g in (other[bags.rows] for other in permuted)]
     change, squares = (np.mean(part, axis=0) for part in zip(*pairs, strict=True))
-    noise, known = noise_of(bags), squares - 2 * change * f
-    beyond, paired = residual_product(change, f, bags, noise)
-    value = known.sum(axis=1).mean() - 2 * beyond
-    constant, slope = _square(change, squares, bags.task)
-    own = constant + (slope * f).sum(axis=1).mean()
-    own += max(residual_product(slope, f, bags, noise)[0], 0)
+    value, beyond, variance = risk_change(change, squares, f, bags)
     # Decisions and residuals go together, so that their product has the square of it in addition.
-    error = np.sqrt(4 * (paired + beyond**2 / bags.n_bags) + own / bags.n_instances)
-    half = stats.t.ppf((1 + confidence) / 2, max(bags.n_bags - 2, 1)) * error
-    found = Estimate(
-        float(value),
-        float(value - half),
-        float(value + half),
-        float(error),
-        lowest=-2.0 * bags.n_outputs,
-        highest=2.0 * bags.n_outputs,
-        n_bags=bags.n_bags,
-        confidence=confidence,
-    )
+    error, most = np.sqrt(variance + 4 * beyond**2 / bags.n_bags), 2.0 * bags.n_outputs
+    about = {"lowest": -most, "highest": most, "n_bags": bags.n_bags, "confidence": confidence}
+    found = student_estimate(value, error, max(bags.n_bags - 2, 1), **about)
     return found.scaled(risk_scale(bags.task, bags.n_outputs, hard=loss == "zero_one"))
-
-
-def _square(change: Array, squares: Array, task: str) -> tuple[float, Array]:
-    """Mean square of an instance's own part: a constant, and what y multiplies; see also D23."""
-    if task == "multiclass":
-        return 0.0, (squares.sum(axis=1, keepdims=True) - 2 * change) ** 2
-    return float((squares**2).sum(axis=1).mean()), 4 * change * (change - squares)
 
 
 def _fall(
@@ -244,14 +222,66 @@ def _fall(
         raise BagDataError("Importance from natural groups takes one label: one class or the rest.")
     before = explained_deviance(scores[:, 0], bags).value
     after = np.mean([explained_deviance(other[:, 0], bags).value for other in permuted])
-    return Estimate(
-        float(before - after),
-        np.nan,
-        np.nan,
-        np.nan,
-        lowest=-np.inf,
-        highest=np.inf,
-        n_bags=bags.n_bags,
-        confidence=confidence,
-        reason="natural groups",
-    )
+    about = (-np.inf, np.inf, bags.n_bags, confidence, "natural groups")
+    return Estimate(float(before - after), np.nan, np.nan, np.nan, *about)
+
+
+def column_names(X: Any, columns: Any) -> dict[str, list[Any]]:
+    """Columns by the names that people know; those of an array are x0, x1 and so on.
+
+    Examples
+    --------
+    >>> column_names(np.zeros((3, 2)), None)
+    {'x0': [0], 'x1': [1]}
+    """
+    frame = is_frame(X)
+    if not frame and np.ndim(X) < 2:
+        raise BagDataError(f"X must have columns to permute, got {type(X).__name__}.")
+    known: list[Any] = list(range(np.shape(X)[1]))
+    if frame:
+        known = list(getattr(X, "column_names", None) or X.columns)
+    if isinstance(columns, Mapping):
+        chosen = {str(name): list(places) for name, places in columns.items()}
+    else:
+        places = known if columns is None else list(columns)
+        chosen = {str(place) if frame else f"x{place}": [place] for place in places}
+    wanted = [place for places in chosen.values() for place in places]
+    if frame:
+        require(known, wanted)
+    elif outside := [place for place in wanted if place not in known]:
+        raise BagDataError(f"columns must be numbers below {len(known)}, got {outside[0]!r}.")
+    return chosen
+
+
+def donor_rows(bags: Bags, n_rows: int, *, seed: int, repeat: int) -> Array:
+    """Another row for each row, by one random cycle through all rows of the bags.
+
+    Examples
+    --------
+    >>> bags = Bags.from_arrays(np.zeros((4, 1)), offsets=[0, 2, 4], counts=[1, 1])
+    >>> donors = donor_rows(bags, 4, seed=0, repeat=0)
+    >>> sorted(donors.tolist()), bool((donors == np.arange(4)).any())
+    ([0, 1, 2, 3], False)
+    """
+    order = numpy_generator(seed, f"permutation {repeat}").permutation(bags.rows)
+    donors = np.arange(n_rows)
+    donors[order] = np.roll(order, 1)
+    return donors
+
+
+def with_permuted(X: Any, columns: Sequence[Any], donors: Array) -> Any:
+    """A copy whose columns come from other rows; a frame stays of its kind."""
+    if hasattr(X, "iloc"):  # pandas
+        changed = X.copy()
+        for name in columns:
+            changed[name] = X[name].iloc[donors].set_axis(X.index)
+        return changed
+    if hasattr(X, "set_column"):  # Arrow
+        for name in columns:
+            X = X.set_column(X.column_names.index(name), name, X[name].take(donors))
+        return X
+    if is_frame(X):  # polars
+        return X.with_columns(X[name].gather(donors) for name in columns)
+    changed = np.array(X)
+    changed[:, columns] = changed[donors][:, columns]
+    return changed

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from unbag.bags import Bags
-from unbag.evaluation.estimate import Estimate
+from unbag.evaluation.estimate import Estimate, student_estimate
 from unbag.evaluation.residual_covariance import residual_product
 
 __all__ = ["confusion_matrix", "multiclass_log_loss"]
@@ -73,20 +73,15 @@ def _confusion(sums: Array, n_bags: int) -> Array:
     return matrix + np.eye(n_classes) * (chosen - matrix.sum(axis=-2))[..., None, :]
 
 
-def multiclass_log_loss(
-    scores: Array, bags: Bags, noise: Array, *, confidence: float = 0.95
-) -> Estimate:
+def multiclass_log_loss(scores: Array, bags: Bags, *, confidence: float = 0.95) -> Estimate:
     r"""Mean of :math:`-\log f_y`, unbiased, with the scores themselves as control."""
     scores = scores[bags.rows]
     losses = -np.log(np.clip(scores, 1e-15, 1))
-    beyond, paired = residual_product(losses, scores, bags, noise)
+    beyond, paired = residual_product(losses, scores, bags)
     value = (scores * losses).sum(axis=1).mean() + beyond
     square = (scores * losses**2).sum(axis=1).mean()
     # D22. Where scores say too little of large losses, the bags' residuals do.
-    square += max(residual_product(losses**2, scores, bags, noise)[0], 0)
-    error = float(np.sqrt(paired + max(square - value**2, 0) / bags.n_instances))
-    half = stats.t.ppf((1 + confidence) / 2, bags.n_bags - 1) * error
-    ends = float(value - half), float(value + half)
-    return Estimate(
-        float(value), *ends, error, highest=np.inf, n_bags=bags.n_bags, confidence=confidence
-    )
+    square += max(residual_product(losses**2, scores, bags)[0], 0)
+    error = np.sqrt(paired + max(square - value**2, 0) / bags.n_instances)
+    about: dict[str, Any] = {"highest": np.inf, "n_bags": bags.n_bags}
+    return student_estimate(value, error, bags.n_bags - 1, confidence=confidence, **about)

@@ -17,8 +17,7 @@ from unbag.evaluation.bag_effects import BagEffects, estimate_bag_effects
 from unbag.evaluation.baseline import trivial_baseline
 from unbag.evaluation.calibration import Curve
 from unbag.evaluation.confusion import CELLS, DECISION_METRICS
-from unbag.evaluation.estimate import Estimate
-from unbag.evaluation.jackknife import jackknife_estimate
+from unbag.evaluation.estimate import Estimate, jackknife_estimate
 from unbag.evaluation.natural_linear import check_reach
 from unbag.evaluation.natural_results import Bounds, NaturalEvaluation
 from unbag.evaluation.natural_smooth import metric_positions

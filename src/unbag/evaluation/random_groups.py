@@ -95,9 +95,7 @@ def _risks(values: Array, bags: Bags, options: dict[str, Any]) -> dict[str, Esti
         "brier": estimate_risk(values, bags, loss="square", **options),
     }
     if bags.task == "multiclass":
-        found["log_loss"] = multiclass_log_loss(
-            values, bags, noise_of(bags), confidence=options["confidence"]
-        )
+        found["log_loss"] = multiclass_log_loss(values, bags, confidence=options["confidence"])
     return found
 
 
