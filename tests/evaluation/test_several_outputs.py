@@ -8,7 +8,7 @@ from scipy import stats
 
 from unbag.bags import Bags
 from unbag.evaluation import Evaluation, estimate_risk, evaluate
-from unbag.evaluation.multiclass import confusion_matrix, multiclass_log_loss
+from unbag.evaluation.random_groups import confusion_matrix, multiclass_log_loss
 
 
 def multiclass_data(rng, n_instances=6000, bag_size=15):

@@ -2,7 +2,6 @@
 
 from unbag.evaluation.bag_effects import BagEffects, estimate_bag_effects
 from unbag.evaluation.bag_report import BagReport, Finding
-from unbag.evaluation.baseline import Baseline
 from unbag.evaluation.checks import check_bags, check_made_bags
 from unbag.evaluation.comparison import Comparison, compare_models
 from unbag.evaluation.estimate import Estimate
@@ -14,7 +13,7 @@ from unbag.evaluation.natural_groups import GroupShares, estimate_groups
 from unbag.evaluation.natural_results import Bounds, NaturalEvaluation
 from unbag.evaluation.privacy import PrivacyNoise, privacy_noise
 from unbag.evaluation.random_groups import evaluate_bags
-from unbag.evaluation.results import AmountEvaluation, Evaluation
+from unbag.evaluation.results import AmountEvaluation, Baseline, Evaluation
 from unbag.evaluation.risk import estimate_risk, pairwise_value
 from unbag.evaluation.search import Candidate, Search, search_trials
 from unbag.evaluation.selection import bag_scorer, cross_fit_risk, cross_fit_scores

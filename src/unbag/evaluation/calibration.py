@@ -20,6 +20,7 @@ __all__ = ["Curve", "calibration_curve", "calibration_error", "roc_curve", "scor
 Array = NDArray[Any]
 N_DRAWS = 400  # D20
 N_STEPS = 24
+N_POINTS = 41  # of a ROC curve
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def score_bins(positives: Positives, n_bins: int) -> Array:
     return np.unique(bins, return_inverse=True)[1].reshape(-1)
 
 
-def roc_curve(positives: Positives, *, n_points: int = 41, **options: Any) -> Curve:
+def roc_curve(positives: Positives, **options: Any) -> Curve:
     """True positive rate against false positive rate; the interval is of the true positive rate.
 
     Options are those of `score_metric`.
@@ -60,17 +61,13 @@ def roc_curve(positives: Positives, *, n_points: int = 41, **options: Any) -> Cu
     The points need not rise: they are consistent, and not made to look like a curve.
     """
     table = positives.table
-    cuts = _thresholds(table.scores, table.shares, n_points)
+    levels = np.searchsorted(np.cumsum(table.shares), np.linspace(0, 1, N_POINTS))
+    cuts = np.unique(table.scores[np.minimum(levels, len(table.scores) - 1)])
+    cuts = np.append(cuts[::-1], np.nextafter(table.scores[0], -1))
     negatives = table.shares - positives.masses
     x = [negatives @ (table.scores > cut) / (1 - positives.prior) for cut in cuts]
     points = [positives_above(positives, cut) for cut in cuts]
     return _curve(x, points, cuts, positives, **options)
-
-
-def _thresholds(scores: Array, shares: Array, n_points: int) -> Array:
-    levels = np.linspace(0, 1, n_points)
-    cuts = scores[np.minimum(np.searchsorted(np.cumsum(shares), levels), len(scores) - 1)]
-    return np.concatenate([[np.nextafter(scores[0], -1)], np.unique(cuts)])[::-1]
 
 
 def calibration_curve(positives: Positives, *, n_bins: int = 10, **options: Any) -> Curve:

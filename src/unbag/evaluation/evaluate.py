@@ -106,9 +106,10 @@ def evaluate(
     data = bags_to_score(X, y, bags=bags, task=task, **given)
     if data.task == "amount" or task == "amount":
         return amounts_by(grouping, _amounts_of(model_or_scores, X), data, confidence)
-    scores = scores_of(model_or_scores, X)
+    classes = np.asarray(getattr(model_or_scores, "classes_", []))
+    named = data.task == "multiclass" and classes.dtype.kind in "OUT"  # numbers are no names
     return evaluate_grouped(
-        scores,
+        scores_of(model_or_scores, X),
         with_features(data, X) if grouping == "auto" else data,
         grouping=grouping,
         blocks=blocks,
@@ -116,15 +117,8 @@ def evaluate(
         noise_kurtosis=noise_kurtosis,
         confidence=confidence,
         n_bins=n_bins,
-        names=names_of(model_or_scores, data),
+        names=[str(name) for name in classes] if named else [],
     )
-
-
-def names_of(model: Any, bags: Bags) -> list[str]:
-    """Names of classes, if the model has such: numbers are none."""
-    classes = np.asarray(getattr(model, "classes_", []))
-    named = bags.task == "multiclass" and classes.dtype.kind in "OUT"
-    return [str(name) for name in classes] if named else []
 
 
 def evaluate_grouped(

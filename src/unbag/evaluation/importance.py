@@ -237,9 +237,8 @@ def column_names(X: Any, columns: Any) -> dict[str, list[Any]]:
     frame = is_frame(X)
     if not frame and np.ndim(X) < 2:
         raise BagDataError(f"X must have columns to permute, got {type(X).__name__}.")
-    known: list[Any] = list(range(np.shape(X)[1]))
-    if frame:
-        known = list(getattr(X, "column_names", None) or X.columns)
+    names: Any = getattr(X, "column_names", None) or getattr(X, "columns", ())
+    known: list[Any] = list(names) if frame else list(range(np.shape(X)[1]))
     if isinstance(columns, Mapping):
         chosen = {str(name): list(places) for name, places in columns.items()}
     else:

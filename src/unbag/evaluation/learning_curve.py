@@ -12,14 +12,12 @@ from scipy import stats
 
 from unbag.arguments import check_choice, check_share, check_some
 from unbag.bags import BagKFold, Bags, as_bags
-from unbag.bags.tasks import risk_scale
 from unbag.charts import Chart, Series
 from unbag.charts.chart import Kind
 from unbag.errors import BagDataError
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.printing import Printed, TextTable
-from unbag.evaluation.residual_moments import noise_of
-from unbag.evaluation.risk import Loss, checked_scores, decisions, estimate_risk, pairwise_value
+from unbag.evaluation.risk import Loss, estimate_risk
 from unbag.evaluation.selection import fit_fold, target_of
 from unbag.parallel import Executor, SerialExecutor
 from unbag.randomness import numpy_generator
@@ -210,12 +208,15 @@ def bag_learning_curve(
     for number, ((_, test), part) in enumerate(zip(jobs, parts, strict=True)):
         scores[number % len(shares), test] = part
     n_bags = [round(share * (1 - 1 / n_splits) * data.n_bags) for share in shares]
-    values = np.array([[_risk(s, data.take(fold), loss) for s in scores] for fold in own])
+    values = [
+        [estimate_risk(s, data.take(fold), loss=loss, weights="size").value for s in scores]
+        for fold in own
+    ]
     return BagLearningCurve(
         n_bags,
         [estimate_risk(s, data, loss=loss, confidence=confidence, parts=own) for s in scores],
         projected_n_bags=[round(factor * n_bags[-1]) for factor in factors],
-        gains=[projected_gain(values, n_bags, f, confidence=confidence) for f in factors],
+        gains=[projected_gain(np.array(values), n_bags, f, confidence=confidence) for f in factors],
         measure="error" if loss == "zero_one" else "Brier score",
     )
 
@@ -235,14 +236,6 @@ def _nested(train: Array, data: Bags, shares: Sequence[float], seed: int) -> lis
     order = numpy_generator(seed, "learning curve").permutation(np.unique(of_row))
     kept = [order[: max(2, round(share * len(order)))] for share in shares]
     return [train[np.isin(of_row, some)] for some in kept]
-
-
-def _risk(scores: Array, bags: Bags, loss: Loss) -> float:
-    hard, values = loss == "zero_one", checked_scores(scores, bags)
-    values = decisions(values, bags.task) if hard else values
-    residuals = bags.mean(values) - bags.proportions.reshape(bags.n_bags, -1)
-    value = pairwise_value(residuals, bags.sizes, noise_of(bags))
-    return value * risk_scale(bags.task, bags.n_outputs, hard=hard)
 
 
 def projected_gain(

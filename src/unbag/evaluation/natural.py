@@ -14,13 +14,12 @@ from unbag.bags.reading import read_blocks
 from unbag.bags.validation import are_whole_counts
 from unbag.errors import BagDataError
 from unbag.evaluation.bag_effects import BagEffects, estimate_bag_effects
-from unbag.evaluation.baseline import trivial_baseline
 from unbag.evaluation.calibration import Curve
 from unbag.evaluation.confusion import CELLS, DECISION_METRICS
 from unbag.evaluation.estimate import Estimate, jackknife_estimate
-from unbag.evaluation.natural_linear import check_reach
+from unbag.evaluation.natural_linear import check_reach, metric_positions
 from unbag.evaluation.natural_results import Bounds, NaturalEvaluation
-from unbag.evaluation.natural_smooth import metric_positions
+from unbag.evaluation.results import trivial_baseline
 from unbag.evaluation.risk import checked_scores
 from unbag.posterior import bag_posterior
 

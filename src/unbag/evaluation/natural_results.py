@@ -10,11 +10,10 @@ import numpy as np
 
 from unbag.charts import Chart, calibration_chart
 from unbag.evaluation.bag_effects import BagEffects
-from unbag.evaluation.baseline import Baseline
 from unbag.evaluation.calibration import Curve
 from unbag.evaluation.estimate import Estimate
-from unbag.evaluation.natural_smooth import smoothness_in_words
 from unbag.evaluation.printing import Printed, TextTable
+from unbag.evaluation.results import Baseline
 from unbag.extras import import_extra
 
 __all__ = ["Bounds", "NaturalEvaluation"]
@@ -136,7 +135,7 @@ class NaturalEvaluation(Printed):
         after = f"{self.headline} {self.verdict}"
         if self.smoothness is not None:
             columns.append(f"{100 * self.confidence:g} % if smooth")
-            after += f" {smoothness_in_words(self.smoothness)}"
+            after += f" {_in_words(self.smoothness)}"
         rows = []
         for name, found in self.bounds.items():
             always = "" if np.isnan(found.low) else f"{_number(found.low)} to {_number(found.high)}"
@@ -170,3 +169,14 @@ class NaturalEvaluation(Printed):
 
 def _number(value: float) -> str:
     return "" if np.isnan(value) else f"{value:.4f}"
+
+
+def _in_words(smoothness: float) -> str:
+    """What the intervals under a smoothness assume."""
+    low, high = 0.1 * (1 - smoothness), 0.1 * (1 + smoothness)
+    return (
+        f"Intervals assume smoothness {smoothness:g}: of rows whose scores differ by 0.1 the "
+        f"chances of a positive label differ by {low:.3g} to {high:.3g} on average, and from bag "
+        f"to bag chances move by at most {smoothness / 10:.3g} more or less than scores say if the "
+        "bags' mean scores differ by 0.1. What bags do beyond that has nothing to do with scores."
+    )

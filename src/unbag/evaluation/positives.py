@@ -33,8 +33,6 @@ class ScoreTable:
     membership : array or sparse matrix of shape (n_bags, n_scores)
         Share of each bag's instances at each score.
     proportions, sizes, noise : array of shape (n_bags,)
-    threshold : float
-        A score above it predicts the positive label.
     """
 
     scores: Array
@@ -43,7 +41,6 @@ class ScoreTable:
     proportions: Array
     sizes: Array
     noise: Array
-    threshold: float = 0.5
 
     @property
     def n_bags(self) -> int:
@@ -65,10 +62,15 @@ class ScoreTable:
         """Bags less the coefficients fitted to them."""
         return max(self.n_bags - self.n_slopes - 1, 1)
 
+    @property
+    def lost(self) -> float:
+        """What fitting an intercept and the slopes takes from sums of squares."""
+        return self.n_bags / self.freedom
+
     @cached_property
     def hard(self) -> Array:
         """Prediction at each score."""
-        return (self.scores > self.threshold).astype(float)
+        return (self.scores > 0.5).astype(float)
 
     def bag_mean(self, values: Array) -> Array:
         """Average a function of the score over each bag."""
@@ -79,9 +81,7 @@ class ScoreTable:
         return self.shares @ values
 
 
-def score_table(
-    scores: Array, bags: Bags, proportions: Array, noise: Array, *, threshold: float = 0.5
-) -> ScoreTable:
+def score_table(scores: Array, bags: Bags, proportions: Array, noise: Array) -> ScoreTable:
     """Collect instances of equal score; `scores` and `proportions` are of one label or class."""
     distinct, where = np.unique(scores[bags.rows], return_inverse=True)
     sizes = bags.sizes.astype(float)
@@ -90,7 +90,7 @@ def score_table(
     shape = (bags.n_bags, len(distinct))
     membership = sparse.csr_array((each, where.reshape(-1), ends), shape=shape)
     shares = np.bincount(where.reshape(-1)) / len(bags.rows)
-    return ScoreTable(distinct, shares, membership, proportions, sizes, noise, threshold)
+    return ScoreTable(distinct, shares, membership, proportions, sizes, noise)
 
 
 @dataclass(frozen=True)
@@ -156,15 +156,24 @@ def fit_positives(table: ScoreTable) -> Positives:
     because the control is fitted to the same ones. Bags of one give the sample's own masses.
     """
     basis = np.stack([table.scores, table.hard], axis=1)[:, : table.n_slopes]
-    variance = float(np.mean(table.sizes * table.proportions.var() + 1e-12))
-    variance = min(variance, 0.25)
+    variance = min(float(np.mean(table.sizes * table.proportions.var() + 1e-12)), 0.25)
     for _ in range(2 if table.noise.any() else 1):
         precision = 1 / (variance / table.sizes + table.noise)
         control, residuals = _regression(table, basis, precision)
-        found = _residual_variance(table, residuals, _square_weights(table, precision))
+        weights = precision / table.sizes / (precision / table.sizes).sum()
+        # k z^2 has the standard deviation k / precision.
+        squares = weights**2 / (weights @ weights)
+        found = float(squares @ (table.sizes * (residuals**2 * table.lost - table.noise)))
         # D10. No residual at all stands for less than one error.
         variance = max(found, 0.1 / table.n_instances)
-    return _assemble(table, control, residuals, precision, found)
+    control, mix = _rescaled(table, control, weights, found)
+    # Labels of single instances need no correction: control and residual add up to them.
+    lost = 1.0 if (table.sizes == 1).all() else table.lost
+    shared = lost * weights * table.sizes * residuals
+    masses = table.shares * (control - shared.sum()) + table.membership.T @ shared
+    # D11. One error more than seen: few errors may be fewer by chance than there are.
+    variance = max(found, 0.0) + 1 / table.n_instances
+    return Positives(table, masses, control, variance, residuals, weights, squares, mix)
 
 
 def _regression(table: ScoreTable, basis: Array, precision: Array) -> tuple[Array, Array]:
@@ -180,32 +189,11 @@ def _regression(table: ScoreTable, basis: Array, precision: Array) -> tuple[Arra
     return control, table.proportions - table.bag_mean(control)
 
 
-def _square_weights(table: ScoreTable, precision: Array) -> Array:
-    """Weights of the squared residuals: k z^2 has the standard deviation k / precision."""
-    weights = (precision / table.sizes) ** 2
-    return weights / weights.sum()
-
-
-def _residual_variance(table: ScoreTable, residuals: Array, weights: Array) -> float:
-    squares = table.sizes * (residuals**2 * _lost(table) - table.noise)
-    return float(weights @ squares)
-
-
-def _lost(table: ScoreTable) -> float:
-    """What fitting an intercept and the slopes takes from sums of squares."""
-    return table.n_bags / table.freedom
-
-
-def _assemble(
-    table: ScoreTable,
-    control: Array,
-    residuals: Array,
-    precision: Array,
-    found: float,
-) -> Positives:
+def _rescaled(
+    table: ScoreTable, control: Array, weights: Array, found: float
+) -> tuple[Array, float]:
+    """The control with the variance that the residuals leave it, and their share in saying so."""
     variance = max(found, 0.1 / table.n_instances)
-    weights = precision / table.sizes
-    weights = weights / weights.sum()
     prior = table.average(control)
     explained = table.average((control - prior) ** 2)
     pair_noise = weights @ (variance * (1 - 1 / table.sizes) + table.sizes * table.noise)
@@ -214,21 +202,7 @@ def _assemble(
     mix = explained / (explained + pair_noise / 2) if pair_noise > 0 else 0.0
     missing = prior * (1 - prior) - explained - found
     stretch = float(np.clip(1 + mix * missing / (2 * explained), 0.5, 2))
-    control = prior + stretch * (control - prior)
-    # Labels of single instances need no correction: control and residual add up to them.
-    lost = 1.0 if (table.sizes == 1).all() else _lost(table)
-    shared = lost * weights * table.sizes * residuals
-    correction = _adjoint(table, shared)
-    masses = table.shares * control + correction
-    squares = _square_weights(table, precision)
-    # D11. One error more than seen: few errors may be fewer by chance than there are.
-    variance = max(found, 0.0) + 1 / table.n_instances
-    return Positives(table, masses, control, variance, residuals, weights, squares, mix)
-
-
-def _adjoint(table: ScoreTable, bag_values: Array) -> Array:
-    """Mass at each score so that its product with g is sum_i bag_values_i (g_i - mean g)."""
-    return np.asarray(table.membership.T @ bag_values) - table.shares * bag_values.sum()
+    return prior + stretch * (control - prior), mix
 
 
 def working_chances(table: ScoreTable, masses: Array, control: Array) -> Array:

@@ -37,10 +37,8 @@ class TextTable:
             table.add_column(Text(name), overflow="fold")
         for row in self.rows:  # names may look like markup
             table.add_row(*map(Text, row))
-        return Group(*(Text(t) if isinstance(t, str) else t for t in self._around(table)))
-
-    def _around(self, table: Any) -> list[Any]:
-        return [part for part in (self.before, table, self.after) if part]
+        parts = Text(self.before), table, Text(self.after)
+        return Group(*(part for part in parts if part))
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)

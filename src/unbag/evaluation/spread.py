@@ -19,7 +19,6 @@ from unbag.evaluation.positives import Positives, ScoreTable
 
 __all__ = [
     "Spread",
-    "jackknife_spread",
     "mass_covariance",
     "outer_ends",
     "paired_factor",
@@ -147,24 +146,21 @@ def _pair_cumulants(
     third = w**3 @ (pairs * 2 * leftover * (3 * full * linear_square + leftover**2))
     third -= (w**2 * v) @ (pairs * 6 * half * full**2 * linear_square)
     third -= v**3 @ (pairs * half**3 * cube)
-    return float(variance) * table.n_bags / table.freedom, float(third)
-
-
-def jackknife_spread(contributions: Array) -> Spread:
-    """Spread of a sum over bags, given each bag's part: the infinitesimal jackknife (D18)."""
-    n_bags = len(contributions)
-    centred = contributions - contributions.mean()
-    variance = max(float(centred @ centred), 1e-30)
-    skewness = float((centred**3).sum()) / variance**1.5
-    freedom = n_bags - 1 if n_bags >= 6 else (n_bags - 1) / 2
-    return Spread(float(np.sqrt(variance * n_bags / (n_bags - 1))), skewness, freedom)
+    return float(variance) * table.lost, float(third)
 
 
 def outer_ends(
     ends: tuple[float, float], value: float, contributions: Array, *, confidence: float
 ) -> tuple[float, float]:
-    """Lower and upper of a derived interval's ends and the jackknife's."""
-    spread = jackknife_spread(contributions)
+    """Outer ends of a derived interval and of the infinitesimal jackknife's (D18).
+
+    Each bag contributes its part to the estimate.
+    """
+    n_bags, centred = len(contributions), contributions - contributions.mean()
+    variance = max(float(centred @ centred), 1e-30)
+    deviation = float(np.sqrt(variance * n_bags / (n_bags - 1)))
+    freedom = n_bags - 1 if n_bags >= 6 else (n_bags - 1) / 2
+    spread = Spread(deviation, float((centred**3).sum()) / variance**1.5, freedom)
     low, high = studentised_interval(value, spread, confidence=confidence)
     return min(ends[0], low), max(ends[1], high)
 
@@ -192,8 +188,7 @@ def mass_covariance(
     mean = table.average(chances * gradient + share_gradient)
     single = chances * (1 - offset) * (gradient + share_gradient - mean)
     single = single - (1 - chances) * offset * (share_gradient - mean)
-    lost = table.n_bags / table.freedom
-    return table.shares * (lost * paired + single / table.n_instances)
+    return table.shares * (table.lost * paired + single / table.n_instances)
 
 
 def studentised_interval(

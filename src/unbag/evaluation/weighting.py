@@ -146,31 +146,17 @@ def fit_variance(
     alike = (sizes == sizes[0]).all() and (noise == noise[0]).all()
     if weights == "size" or alike or len(sizes) < MIN_BAGS_TO_SPLIT:
         return weighted_fit(residuals, sizes, noise, np.ones_like(sizes), sizes)
-    halves = _halves(sizes, noise)
-    fits = [_fit_half(residuals, sizes, noise, own, other, law) for own, other in halves]
-    return _joined(fits, [own for own, _ in halves], len(sizes))
-
-
-def _halves(sizes: Array, noise: Array) -> list[tuple[Array, Array]]:
     # Every second bag in order of size and noise: two halves alike, chosen without the residuals.
     order = np.lexsort((noise, sizes))
-    return [(order[::2], order[1::2]), (order[1::2], order[::2])]
-
-
-def _fit_half(
-    residuals: Array, sizes: Array, noise: Array, own: Array, other: Array, law: ResidualMoments
-) -> Fit:
-    pilot = weighted_fit(
-        residuals[other], sizes[other], noise[other], np.ones(len(other)), sizes[other]
-    )
-    # A pilot of zero would make weights infinite: it stands for less than one error.
-    risk = max(pilot.risk, 1 / sizes[other].sum())
-    return weighted_fit(
-        residuals[own],
-        sizes[own],
-        noise[own],
-        *optimal_weights(risk, sizes[own], noise[own], law),
-    )
+    halves, fits = (order[::2], order[1::2]), []
+    for own, other in (halves, halves[::-1]):
+        given = residuals[other], sizes[other], noise[other]
+        pilot = weighted_fit(*given, np.ones(len(other)), sizes[other])
+        # A pilot of zero would make weights infinite: it stands for less than one error.
+        risk = max(pilot.risk, 1 / sizes[other].sum())
+        best = optimal_weights(risk, sizes[own], noise[own], law)
+        fits.append(weighted_fit(residuals[own], sizes[own], noise[own], *best))
+    return _joined(fits, halves, len(sizes))
 
 
 def fit_each_part(

@@ -25,7 +25,7 @@ from unbag.evaluation import (
     evaluate_bags,
 )
 from unbag.evaluation.amounts import evaluate_amounts
-from unbag.evaluation.baseline import trivial_baseline
+from unbag.evaluation.results import trivial_baseline
 from unbag.parallel import get_executor
 from unbag.randomness import numpy_generator
 from unbag.tables.explaining import table_importance, table_learning_curve
