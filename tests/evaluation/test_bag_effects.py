@@ -6,7 +6,7 @@ from scipy import special, stats
 
 from unbag.bags import Bags
 from unbag.errors import BagDataError
-from unbag.evaluation.bag_effects import estimate_bag_effects
+from unbag.evaluation.bag_effects import _Likelihood, estimate_bag_effects, exact_counts
 
 
 def grouped(rng, sizes, *, deviation, shift=0.3, rare=0.0):
@@ -23,13 +23,15 @@ def grouped(rng, sizes, *, deviation, shift=0.3, rare=0.0):
     )
 
 
+def likelihood_of(probabilities, bags):
+    return _Likelihood(probabilities, exact_counts(bags, "Effects are estimated"), bags)
+
+
 def p_values(rng, sizes, n_draws, **options):
     """Of the test alone, which costs next to nothing."""
-    from unbag.evaluation.bag_effects import _Likelihood, _logits
-
     found = []
     for _ in range(n_draws):
-        likelihood = _Likelihood(_logits(*(drawn := grouped(rng, sizes, **options))), drawn[1])
+        likelihood = likelihood_of(*grouped(rng, sizes, **options))
         found.append(likelihood.score_test(likelihood.shift_without_effects()))
     return np.array(found)
 
@@ -60,10 +62,8 @@ def test_the_variance_is_estimated_without_bias(rng, deviation):
 
 def test_the_likelihood_ratio_of_a_count_is_exact(rng):
     """Tilting: against the Poisson-binomial law of the moved logits itself."""
-    from unbag.evaluation.bag_effects import _Likelihood, _logits
-
     probabilities, bags = grouped(rng, [6, 4], deviation=0.5)
-    likelihood = _Likelihood(_logits(probabilities, bags), bags)
+    likelihood = likelihood_of(probabilities, bags)
     effect, logits = np.array([0.7, -0.4]), special.logit(probabilities)
     for bag, rows in enumerate((slice(0, 6), slice(6, 10))):
         laws = []

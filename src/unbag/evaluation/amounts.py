@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,25 +39,29 @@ def evaluate_amounts(predictions: Any, bags: Bags, *, confidence: float = 0.95) 
     numbers of events, and holds for any grouping.
     """
     check_share("confidence", confidence)
-    means = bags.mean(_checked(predictions, bags))
+    values = np.asarray(predictions, dtype=float).reshape(-1)
+    if len(values) != len(bags.X) or not np.isfinite(values).all():
+        raise BagDataError(
+            f"predictions must be {len(bags.X)} finite numbers, one per instance of bags.X, got "
+            f"shape {np.shape(predictions)}, of which {np.isfinite(values).sum()} are finite."
+        )
+    means = bags.mean(values)
     residuals = means - bags.proportions
     sizes, noise = bags.effective_sizes, noise_of(bags)
     # Averages enter centred, which changes no variance and keeps the digits of large amounts.
     values = np.stack([residuals, bags.proportions - bags.prior], axis=1)
     weighted = sizes[:, None] * np.concatenate([values, values**2], axis=1)
-    ones = np.ones_like(sizes)
+    ones, jackknife = np.ones_like(sizes), partial(jackknife_estimate, confidence=confidence)
     sums = np.column_stack([ones, sizes, sizes * noise, sizes**2 * noise, weighted])
     estimates = {
-        "mse": jackknife_estimate(_square, sums, confidence=confidence, lowest=0.0),
-        "r2": jackknife_estimate(_explained, sums, confidence=confidence, below_one=True),
-        "bias": jackknife_estimate(lambda s: s[..., 4] / s[..., 1], sums, confidence=confidence),
+        "mse": jackknife(_square, sums, lowest=0.0),
+        "r2": jackknife(_explained, sums, below_one=True),
+        "bias": jackknife(lambda s: s[..., 4] / s[..., 1], sums),
     }
     centred, averages = means - means.mean(), values[:, 1]
     products = np.column_stack([ones, centred**2, centred * averages, centred, averages])
-    estimates["slope"] = jackknife_estimate(
-        _slope, sizes[:, None] * products, confidence=confidence
-    )
-    estimates |= _deviances(means, bags, confidence)
+    estimates["slope"] = jackknife(_slope, sizes[:, None] * products)
+    estimates |= _deviances(means, bags, jackknife)
     return AmountEvaluation(estimates, residuals, bags.n_bags, bags.n_instances, confidence)
 
 
@@ -65,7 +71,7 @@ def _slope(sums: Array) -> Any:
     return (product - mean * average / size) / (square - mean**2 / size)
 
 
-def _deviances(means: Array, bags: Bags, confidence: float) -> dict[str, Estimate]:
+def _deviances(means: Array, bags: Bags, jackknife: Callable[..., Estimate]) -> dict[str, Estimate]:
     """Poisson deviance per bag, and the share of it that predictions explain; {} for others."""
     events, expected = bags.totals * bags.proportions, bags.totals * means
     whole = are_whole_counts(bags.proportions[:, None], bags.totals).all()
@@ -79,12 +85,8 @@ def _deviances(means: Array, bags: Bags, confidence: float) -> dict[str, Estimat
         return 1 - s[..., 1] / (s[..., 2] - 2 * xlogy(s[..., 3], s[..., 3] / s[..., 4]))
 
     return {
-        "deviance": jackknife_estimate(
-            lambda s: s[..., 1] / s[..., 0], sums, confidence=confidence, lowest=0.0
-        ),
-        "explained_deviance": jackknife_estimate(
-            explained, sums, confidence=confidence, below_one=True
-        ),
+        "deviance": jackknife(lambda s: s[..., 1] / s[..., 0], sums, lowest=0.0),
+        "explained_deviance": jackknife(explained, sums, below_one=True),
     }
 
 
@@ -103,13 +105,3 @@ def _square(sums: Array) -> Any:
 def _explained(sums: Array) -> Any:
     variance = _variances(sums)[..., 1]
     return 1 - _square(sums) / np.where(variance > 0, variance, np.nan)
-
-
-def _checked(predictions: Any, bags: Bags) -> Array:
-    values = np.asarray(predictions, dtype=float)
-    if values.size != len(bags.X) or not np.isfinite(values).all():
-        raise BagDataError(
-            f"predictions must be {len(bags.X)} finite numbers, one per instance of bags.X, got "
-            f"shape {values.shape}, of which {np.isfinite(values).sum()} are finite."
-        )
-    return values.reshape(-1)

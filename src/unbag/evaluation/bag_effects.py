@@ -14,7 +14,7 @@ from unbag.bags.validation import are_whole_counts
 from unbag.errors import BagDataError
 from unbag.evaluation.intervals import pearson_tail
 
-__all__ = ["BagEffects", "estimate_bag_effects"]
+__all__ = ["BagEffects", "estimate_bag_effects", "exact_counts"]
 
 Array = NDArray[Any]
 N_NODES = 11
@@ -92,7 +92,14 @@ def estimate_bag_effects(probabilities: Any, bags: Bags, *, confidence: float = 
     >>> found.low < 1 < found.high, found.p_value < 1e-6
     (True, True)
     """
-    likelihood = _Likelihood(_logits(probabilities, bags), bags)
+    counts = exact_counts(bags, "Bag effects are estimated")
+    values = np.asarray(probabilities, dtype=float)
+    if values.shape != (len(bags.X),) or not ((values >= 0) & (values <= 1)).all():
+        raise BagDataError(
+            f"probabilities must be {len(bags.X)} numbers from 0 to 1, one per instance, got shape "
+            f"{values.shape}. Of two columns pass the second."
+        )
+    likelihood = _Likelihood(values[bags.rows], counts, bags)
     null_shift = likelihood.shift_without_effects()
     p_value = likelihood.score_test(null_shift)
     shift, deviation = likelihood.maximum(null_shift)
@@ -104,31 +111,24 @@ def estimate_bag_effects(probabilities: Any, bags: Bags, *, confidence: float = 
     return BagEffects(deviation, low, high, shift, p_value, confidence, bags.n_bags)
 
 
-def _logits(probabilities: Any, bags: Bags) -> Array:
-    """Logits of the probabilities, bag by bag."""
-    values = np.asarray(probabilities, dtype=float)
-    if bags.task != "binary" or bags.noise_variance is not None:
+def exact_counts(bags: Bags, what: str) -> Array:
+    """Number of positives in each bag, or an error if the bags do not tell it."""
+    one = bags.task == "binary" and bags.noise_variance is None
+    if not one or not are_whole_counts(bags.proportions[:, None], bags.sizes).all():
         raise BagDataError(
-            f"Bag effects are estimated from exact counts of one label, got {bags!r}. Take one "
-            "class against the rest."
+            f"{what} by exact counts of one label, got {bags!r}. Take one class against the rest; "
+            "noisy or rounded proportions tell no counts."
         )
-    if values.shape != (len(bags.X),) or not ((values >= 0) & (values <= 1)).all():
-        raise BagDataError(
-            f"probabilities must be {len(bags.X)} numbers from 0 to 1, one per instance, got shape "
-            f"{values.shape}. Of two columns pass the second."
-        )
-    if not are_whole_counts(bags.proportions[:, None], bags.sizes).all():
-        raise BagDataError("Bag effects need whole counts, but proportions were rounded.")
-    return np.asarray(special.logit(np.clip(values[bags.rows], SURE, 1 - SURE)))
+    return np.rint(bags.proportions * bags.sizes)
 
 
 class _Likelihood:
     """Log likelihood of counts, up to a constant, by the shift and deviation of bag effects."""
 
-    def __init__(self, logits: Array, bags: Bags) -> None:
-        self.logits, self.sizes, self.starts = logits, bags.sizes, bags.starts
-        self.counts = np.rint(bags.proportions * bags.sizes)
-        self.base = self._sum(np.logaddexp(0, logits))
+    def __init__(self, chances: Array, counts: Array, bags: Bags) -> None:
+        self.counts, self.sizes, self.starts = counts, bags.sizes, bags.starts
+        self.logits = special.logit(np.clip(chances, SURE, 1 - SURE))
+        self.base = self._sum(np.logaddexp(0, self.logits))
         self.mode = np.zeros(bags.n_bags)
 
     def _sum(self, values: Array) -> Array:

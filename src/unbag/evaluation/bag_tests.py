@@ -81,27 +81,19 @@ def dispersion(bags: Bags) -> Answer:
     Laplace noise if noise is known.
     """
     proportions, sizes, prior = outputs_of(bags)
-    found = []
+
+    def squares(drawn: Array) -> Any:
+        return (drawn - (drawn @ sizes / sizes.sum())[..., None]) ** 2 @ sizes
+
+    ratios, p_values = [], []
     for a, p in zip(proportions.T, prior, strict=True):
-        ratio, p_value = _dispersion(a, sizes, noise_of(bags), p)
-        squares = partial(_weighted_squares, sizes=sizes)
-        found.append((ratio, _asked_of_draws(p_value, squares, a, bags)))
-    ratios = [ratio for ratio, _ in found]
-    worst = int(np.argmin([p for _, p in found]))
-    detail = f"proportions vary {ratios[worst]:.2f} times as much as those of random bags"
-    return Answer(_bonferroni([p for _, p in found]), ratios[worst], detail)
-
-
-def _weighted_squares(proportions: Array, *, sizes: Array) -> Any:
-    prior = proportions @ sizes / sizes.sum()
-    return (proportions - prior[..., None]) ** 2 @ sizes
-
-
-def _dispersion(a: Array, sizes: Array, noise: Array, prior: float) -> tuple[float, float]:
-    total, expected, deviation, skewness = _squares(a, sizes, noise, prior)
-    above = float(pearson_tail((total - expected) / deviation, skewness))
-    p_value = 2 * min(above, 1 - above)
-    return total / expected, float(min(p_value, 1.0))
+        total, expected, deviation, skewness = _squares(a, sizes, noise_of(bags), p)
+        above = float(pearson_tail((total - expected) / deviation, skewness))
+        ratios.append(total / expected)
+        p_values.append(_asked_of_draws(2 * min(above, 1 - above), squares, a, bags))
+    ratio = ratios[int(np.argmin(p_values))]
+    detail = f"proportions vary {ratio:.2f} times as much as those of random bags"
+    return Answer(_bonferroni(p_values), ratio, detail)
 
 
 def dispersion_within(bags: Bags, groups: Array) -> float:

@@ -78,8 +78,10 @@ def estimate_errors(table: ScoreTable, *, noise_kurtosis: float = LAPLACE_KURTOS
     residuals = table.bag_mean(table.hard) - table.proportions
     law = ResidualMoments(noise_kurtosis=noise_kurtosis)
     fit = fit_variance(residuals[:, None], table.sizes, table.noise, law=law)
-    if 0 < chosen < 1 and _one_class(table):
-        chosen = fit.mean[0] + table.proportions[0]  # so that the share of that class is its own
+    first = table.proportions[0]
+    one_class = first in (0, 1) and not np.ptp(table.proportions) and not table.noise.any()
+    if 0 < chosen < 1 and one_class:
+        chosen = fit.mean[0] + first  # so that the share of that class is its own
     return Errors(
         false_positives=(fit.risk + fit.mean[0]) / 2,
         false_negatives=(fit.risk - fit.mean[0]) / 2,
@@ -123,11 +125,6 @@ def no_interval(errors: Errors) -> dict[str, str]:
         if most < min(max(MIN_ERRORS * error, MIN_INSTANCES / errors.sizes.sum()), RARE):
             reasons |= dict.fromkeys(NEEDS[kind], f"too few {kind}")
     return reasons
-
-
-def _one_class(table: ScoreTable) -> bool:
-    first = table.proportions[0]
-    return first in (0, 1) and not np.ptp(table.proportions) and not table.noise.any()
 
 
 def decision_intervals(
@@ -184,14 +181,9 @@ def _inverted(
     tail = (1 - confidence) / 2
     low, high = (invert_law(value, *law, probability=p) for p in (1 - tail, tail))
     if name in ("false_positives", "false_negatives"):
-        return _poisson_ends((low, high), value, errors.sizes.sum(), confidence)
+        # D16. An interval reaches as far as that for a number of errors that can be counted.
+        n_instances = errors.sizes.sum()
+        counts = np.maximum(value * n_instances + [0, 1], [1e-9, 1])
+        ends = special.gammaincinv(counts, [tail, 1 - tail]) / n_instances
+        low, high = min(low, float(ends[0])), max(high, float(ends[1]))
     return low, high
-
-
-def _poisson_ends(
-    ends: tuple[float, float], value: float, n_instances: float, confidence: float
-) -> tuple[float, float]:
-    """Outer ends of an interval and of that for a number of errors that can be counted (D16)."""
-    count, tail = max(value * n_instances, 0.0), (1 - confidence) / 2
-    low, high = special.gammaincinv([max(count, 1e-9), count + 1], [tail, 1 - tail]) / n_instances
-    return min(ends[0], float(low)), max(ends[1], float(high))

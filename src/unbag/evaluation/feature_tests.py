@@ -133,14 +133,15 @@ def _compare_between(features: Array, bags: Bags, spread: int) -> tuple[Array, A
     values = (ranks - ranks.mean(axis=0)) / ranks.std(axis=0)
     means = np.add.reduceat(values, bags.starts, axis=0) / bags.sizes[:, None]
     between = (bags.sizes[:, None] * means**2).sum(axis=0)
-    n_rows, sizes = len(ranks), bags.sizes.astype(float)
-    p_values = _between_tail(values, between, sizes)
+    n_rows = len(ranks)
+    p_values = _between_tail(values, between, bags.sizes.astype(float))
     for number, own in enumerate(ranks.T):
         codes = (2 * own).astype(int)
         counts = np.bincount(codes)
-        expected = _expected_pairs(n_rows - int(counts.max()), sizes)
+        expected = _pairs(n_rows - counts.max()) * _chance_of_one_bag(bags)
         if expected < MIN_PAIRS:
-            p_values[number] = _pairs_tail(codes != counts.argmax(), bags, expected)
+            rare = np.add.reduceat((codes != counts.argmax()).astype(int), bags.starts)
+            p_values[number] = stats.poisson.sf(_pairs(rare).sum() - 1, expected)
     shares = (between - (bags.n_bags - 1) * (n_rows - between) / spread) / n_rows
     return p_values, shares
 
@@ -159,15 +160,14 @@ def _between_tail(values: Array, between: Array, sizes: Array) -> Array:
     return pearson_tail((between - mean) / np.sqrt(kept * variance), cube / variance**1.5)
 
 
-def _expected_pairs(n_rare: int, sizes: Array) -> float:
-    """Pairs of these rows that share a bag, on average over random bags."""
-    n_rows = sizes.sum()
-    return n_rare * (n_rare - 1) / 2 * float(sizes @ (sizes - 1)) / (n_rows * (n_rows - 1))
+def _pairs(n_rows: Any) -> Any:
+    """Number of pairs of so many rows."""
+    return n_rows * (n_rows - 1) / 2
 
 
-def _pairs_tail(rare: Array, bags: Bags, expected: float) -> float:
-    counts = np.add.reduceat(rare.astype(int), bags.starts)
-    return float(stats.poisson.sf((counts * (counts - 1)).sum() // 2 - 1, expected))
+def _chance_of_one_bag(bags: Bags) -> float:
+    """Chance that two rows share a bag, if bags are random."""
+    return float(_pairs(bags.sizes.astype(float)).sum() / _pairs(float(bags.n_instances)))
 
 
 def duplicates(bags: Bags) -> Answer:
@@ -184,7 +184,7 @@ def duplicates(bags: Bags) -> Answer:
     owner = np.repeat(np.arange(bags.n_bags), bags.sizes)
     counts = [np.unique(column, return_counts=True)[1] for column in features.T[:MAX_FEATURES]]
     if max(len(c) for c in counts) < len(features) / 2:
-        return _copies_among_repeats(code, owner, bags.sizes.astype(float))
+        return _copies_among_repeats(code, owner, bags)
     pairs = np.unique(np.stack([code, owner]), axis=1)[0]
     bags_of_row = np.bincount(pairs)
     shared = int((bags_of_row > 1).sum())
@@ -197,7 +197,7 @@ def duplicates(bags: Bags) -> Answer:
     return Answer(float(stats.poisson.sf(shared - 1, expected)), share, detail)
 
 
-def _copies_among_repeats(code: Array, owner: Array, sizes: Array) -> Answer:
+def _copies_among_repeats(code: Array, owner: Array, bags: Bags) -> Answer:
     """Whether equal rows share a bag less often than random bags have it.
 
     Rows that are equal by nature fall into the same bag as often as any others; an instance and its
@@ -205,14 +205,14 @@ def _copies_among_repeats(code: Array, owner: Array, sizes: Array) -> Answer:
     """
     repeats = np.bincount(code)
     rare = np.flatnonzero((repeats >= 2) & (repeats <= MOST_REPEATS))
-    n_pairs = float((repeats[rare] * (repeats[rare] - 1) / 2).sum())
-    expected = n_pairs * float(sizes @ (sizes - 1)) / (sizes.sum() * (sizes.sum() - 1))
+    n_pairs = float(_pairs(repeats[rare]).sum())
+    expected = n_pairs * _chance_of_one_bag(bags)
     if expected < MIN_PAIRS:
         return not_asked("too few rows are equal to tell copies by")
     chosen = np.isin(code, rare)
     together = np.unique(np.stack([code[chosen], owner[chosen]]), axis=1, return_counts=True)[1]
-    inside = float((together * (together - 1) / 2).sum())
-    share = max(0.0, 2 * n_pairs * (1 - inside / expected) / sizes.sum())
+    inside = float(_pairs(together).sum())
+    share = max(0.0, 2 * n_pairs * (1 - inside / expected) / bags.n_instances)
     detail = f"{inside:.0f} pairs of equal rows share a bag, where {expected:.1f} were expected"
     if share < SHARED_ROWS:
         return Answer(1.0, share, detail)

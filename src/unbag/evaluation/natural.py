@@ -11,9 +11,7 @@ from scipy import special, stats
 from unbag.arguments import check_share, check_whole
 from unbag.bags import Bags
 from unbag.bags.reading import read_blocks
-from unbag.bags.validation import are_whole_counts
-from unbag.errors import BagDataError
-from unbag.evaluation.bag_effects import BagEffects, estimate_bag_effects
+from unbag.evaluation.bag_effects import estimate_bag_effects, exact_counts
 from unbag.evaluation.calibration import Curve
 from unbag.evaluation.confusion import CELLS, DECISION_METRICS
 from unbag.evaluation.estimate import Estimate, jackknife_estimate
@@ -52,7 +50,7 @@ def evaluate_natural(
     ----------
     duncan1953alternative
     """
-    _check(bags)
+    exact_counts(bags, "Natural groups are evaluated")
     if smoothness is not None:
         check_reach("smoothness", smoothness)
     check_share("confidence", confidence)
@@ -61,11 +59,13 @@ def evaluate_natural(
     units = read_blocks(blocks, bags.bag_of_row, bags.ids)
     hard = bool(((values == 0) | (values == 1)).all())
     posterior = None if hard else bag_posterior(values, bags)
+    # Counts tell nothing of effects on bags of one, or without any positive or negative.
+    told = not hard and (bags.sizes > 1).any() and bags.prior not in (0, 1)
     options: dict[str, Any] = {"smoothness": smoothness, "units": units, "confidence": confidence}
     return NaturalEvaluation(
         metric_bounds(values, bags, posterior, **options),
         explained_deviance=explained_deviance(values, bags, units, confidence=confidence),
-        effects=None if hard else _effects(values, bags, confidence),
+        effects=estimate_bag_effects(values, bags, confidence=confidence) if told else None,
         calibration=group_calibration(values, bags, n_bins, confidence),
         grouping=grouping,
         smoothness=smoothness,
@@ -74,15 +74,6 @@ def evaluate_natural(
         confidence=confidence,
         baseline=trivial_baseline(bags),
     )
-
-
-def _check(bags: Bags) -> None:
-    one = bags.task == "binary" and bags.noise_variance is None
-    if not one or not are_whole_counts(bags.proportions[:, None], bags.sizes).all():
-        raise BagDataError(
-            f"Natural groups are evaluated by exact counts of one label, got {bags!r}. Take one "
-            "class against the rest; for noisy or rounded proportions no bound holds."
-        )
 
 
 def extreme_labels(scores: Array, bags: Bags) -> tuple[Array, Array]:
@@ -140,13 +131,6 @@ def metric_bounds(
         ends = np.clip(worst + places.get(name, places[""]) * (best - worst), low, high).tolist()
         bounds[name] = Bounds(low, high, right, ends[0], *sorted(ends[1:]))  # D25
     return bounds
-
-
-def _effects(scores: Array, bags: Bags, confidence: float) -> BagEffects | None:
-    """None where counts cannot tell them: bags of one, or without any positive or negative."""
-    if (bags.sizes == 1).all() or bags.prior in (0, 1):
-        return None
-    return estimate_bag_effects(scores, bags, confidence=confidence)
 
 
 def explained_deviance(

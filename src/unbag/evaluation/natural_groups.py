@@ -66,8 +66,8 @@ class GroupShares(Printed):
     def difference(self, first: Any, second: Any) -> Estimate:
         """Share within the first group minus that within the second, with its interval."""
         one, other = self[first], self[second]
-        names = list(self.estimates)
-        ends = self._model.difference(names.index(first), names.index(second), one.confidence)
+        weights = np.array([(name == first) - (name == second) for name in self.estimates])
+        ends = self._model.interval(weights, one.confidence)
         (low, high), (low_2, high_2) = self.bounds[first], self.bounds[second]
         return _within(ends, (low - high_2, high - low_2), -1.0, self.n_bags, other.confidence)
 
@@ -138,12 +138,6 @@ class _Counts:
         """Of the sum over groups of their shares times weights."""
         model, group = self.model
         return model.interval((weights / self.members.sum(axis=0))[group], confidence)
-
-    def difference(self, first: int, second: int, confidence: float) -> tuple[float, float, float]:
-        weights = np.zeros(self.members.shape[1])
-        weights[first] += 1
-        weights[second] -= 1
-        return self.interval(weights, confidence)
 
 
 def estimate_groups(
@@ -235,8 +229,7 @@ def _within(
     if ends[1] > bounds[1] + 1e-9 or ends[2] < bounds[0] - 1e-9:
         low = high = np.nan
         reason = "the counts contradict the assumption"
-    settings = (np.nan, lowest, 1.0, n_bags, confidence, reason)
-    return Estimate(value, low, high, *settings)
+    return Estimate(value, low, high, np.nan, lowest, 1.0, n_bags, confidence, reason)
 
 
 def _read(members: Any, positives: Any, context: Any, groups: Any, blocks: Any) -> _Counts:

@@ -176,12 +176,9 @@ def _ranked(trainings: dict[Any, Training]) -> list[tuple[Any, int, TrialResult]
         for model, training in trainings.items()
         for number, result in enumerate(training.results())
     ]
-    # A training that diverged has no risk, and comes last.
-    return sorted(found, key=lambda entry: np.nan_to_num(_risk(entry[2]), nan=np.inf))
-
-
-def _risk(result: TrialResult) -> float:
-    return result.last("held_out_risk")
+    risks = [result.last("held_out_risk") for *_, result in found]
+    # A training that diverged has no risk, and NaN come last.
+    return [found[place] for place in np.argsort(risks, kind="stable")]
 
 
 def _keep_only(
@@ -196,4 +193,5 @@ def _keep_only(
 
 
 def _candidate(model: Any, result: TrialResult) -> Candidate:
-    return Candidate(result.trial, model, _risk(result), result.n_epochs, result.best_epoch)
+    risk = result.last("held_out_risk")
+    return Candidate(result.trial, model, risk, result.n_epochs, result.best_epoch)
