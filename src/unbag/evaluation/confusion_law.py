@@ -124,17 +124,9 @@ def _bag_cumulants(parameters: Array, sizes: Array, noise: Array, kurtosis: floa
     gap, risk = (parameters[0] - parameters[1])[:, None], (parameters[0] + parameters[1])[:, None]
     # A residual is -1, 0 or 1: its odd moments are the gap, its even ones the risk.
     moments = [np.ones_like(gap), gap, risk, gap, risk, gap, risk]
-    cumulants = _cumulants_of(moments)
+    cumulants = [0 * gap, gap]
+    for m in range(2, 7):
+        lower = [comb(m - 1, j - 1) * cumulants[j] * moments[m - j] for j in range(1, m)]
+        cumulants.append(moments[m] - sum(lower))
     added = [noise, 0.0, kurtosis * noise**2, 0.0, 30 * (kurtosis / 3) ** 2 * noise**3]
-    return [c / sizes ** (m + 1) + a for m, (c, a) in enumerate(zip(cumulants, added, strict=True))]
-
-
-def _cumulants_of(moments: list[Array]) -> list[Array]:
-    """Cumulants 2 to 6 from raw moments 0 to 6, by the usual recursion."""
-    cumulants: list[Array] = [moments[0] * 0, moments[1]]
-    for order in range(2, 7):
-        lower = sum(
-            comb(order - 1, j - 1) * cumulants[j] * moments[order - j] for j in range(1, order)
-        )
-        cumulants.append(moments[order] - lower)
-    return cumulants[2:]
+    return [cumulants[m] / sizes ** (m - 1) + a for m, a in enumerate(added, start=2)]

@@ -101,15 +101,17 @@ def evaluate(
     True
     """
     check_choice("grouping", grouping, get_args(Grouping))
-    task = "amount" if _is_regressor(model_or_scores) else task
+    model = model_or_scores
+    if hasattr(model, "predict") and not hasattr(model, "predict_proba") and is_regressor(model):
+        task = "amount"
     given = {"noise_variance": noise_variance, "weights": weights}
     data = bags_to_score(X, y, bags=bags, task=task, **given)
     if data.task == "amount" or task == "amount":
-        return amounts_by(grouping, _amounts_of(model_or_scores, X), data, confidence)
-    classes = np.asarray(getattr(model_or_scores, "classes_", []))
+        return amounts_by(grouping, _amounts_of(model, X), data, confidence)
+    classes = np.asarray(getattr(model, "classes_", []))
     named = data.task == "multiclass" and classes.dtype.kind in "OUT"  # numbers are no names
     return evaluate_grouped(
-        scores_of(model_or_scores, X),
+        scores_of(model, X),
         with_features(data, X) if grouping == "auto" else data,
         grouping=grouping,
         blocks=blocks,
@@ -142,10 +144,6 @@ def evaluate_grouped(
         return evaluate_natural(scores, bags, **options)
     found = evaluate_bags(scores, bags, noise_kurtosis=noise_kurtosis, names=names, **options)
     return replace(found, grouping=sentence)
-
-
-def _is_regressor(m: Any) -> bool:
-    return hasattr(m, "predict") and not hasattr(m, "predict_proba") and is_regressor(m)
 
 
 def _amounts_of(model: Any, X: Any) -> Any:

@@ -193,7 +193,11 @@ def bag_learning_curve(
     check_choice("loss", loss, get_args(Loss))
     check_share("confidence", confidence)
     check_some("factors", factors)
-    shares = _checked(shares)
+    given, shares = shares, sorted(set(shares))
+    if len(shares) < 2 or not shares[0] > 0 or shares[-1] > 1:
+        raise BagDataError(
+            f"shares must be at least two numbers above 0 and at most 1, got {list(given)}."
+        )
     target = target_of(y, bags, noise_variance)
     data = as_bags(None, target)
     folds = list(BagKFold(n_splits).split(X, target))
@@ -219,15 +223,6 @@ def bag_learning_curve(
         gains=[projected_gain(np.array(values), n_bags, f, confidence=confidence) for f in factors],
         measure="error" if loss == "zero_one" else "Brier score",
     )
-
-
-def _checked(shares: Sequence[float]) -> list[float]:
-    found = sorted(set(shares))
-    if len(found) < 2 or not found[0] > 0 or found[-1] > 1:
-        raise BagDataError(
-            f"shares must be at least two numbers above 0 and at most 1, got {list(shares)}."
-        )
-    return found
 
 
 def _nested(train: Array, data: Bags, shares: Sequence[float], seed: int) -> list[Array]:

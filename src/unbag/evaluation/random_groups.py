@@ -107,7 +107,8 @@ def _one_output(
     table = score_table(scores, bags, proportions, noise_of(bags))
     errors = estimate_errors(table, noise_kurtosis=options["noise_kurtosis"])
     found = decision_intervals(errors, confidence=options["confidence"])
-    cells = np.array([_ends(found.pop(name)) for name in CELLS]).T.reshape(3, 2, 2)
+    own = [found.pop(name) for name in CELLS]
+    cells = np.array([(cell.value, cell.low, cell.high) for cell in own]).T.reshape(3, 2, 2)
     positives = fit_positives(table)
     reason = no_interval(errors).get("true_positives", "")
     found |= score_metrics(positives, reason=reason, **options)
@@ -120,10 +121,6 @@ def _one_output(
         calibration.roc_curve(positives, **options),
         calibration.calibration_curve(positives, n_bins=n_bins, **options),
     )
-
-
-def _ends(found: Estimate) -> tuple[float, float, float]:
-    return found.value, found.low, found.high
 
 
 def _merged(

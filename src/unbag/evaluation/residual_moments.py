@@ -89,25 +89,30 @@ def fitted_moments(
     """Complete the shape of the residuals by what the bags say of it."""
     share = fit.variance / fit.risk if fit.risk > 0 else 1.0
     law = replace(law, variance=float(np.clip(share, 0, 1)))
-    if law.n_outputs > 1:
-        square = _square_trace(fit, residuals, sizes, noise)
-        # D7. tr(M^3) lies between the powers 2 and 1.5 of tr(M^2), for any covariance of trace one.
-        law = replace(law, square_trace=square, cube_trace=square**1.75)
-    return _joint_moments(law, fit, residuals, sizes, noise) if law.n_labels > 1 else law
+    if law.n_outputs == 1:
+        return law
+    centred, weights = residuals - fit.mean, fit.weights / fit.weights.sum()
+    covariance = (centred * (weights * sizes)[:, None]).T @ centred
+    covariance -= np.eye(len(covariance)) * (weights @ (sizes * noise))
+    # D7. A sample covariance's squared trace is too large by about tr(M)^2 / n.
+    square = (covariance**2).sum() / max(np.trace(covariance) ** 2, 1e-300)
+    square = float(np.clip(square - 1 / (1 / (weights @ weights) - 1), 1 / len(covariance), 1))
+    # D7. tr(M^3) lies between the powers 2 and 1.5 of tr(M^2), for any covariance of trace one.
+    law = replace(law, square_trace=square, cube_trace=square**1.75)
+    squares = sizes[:, None] * (centred**2 - noise[:, None])
+    return _joint_moments(law, fit, covariance, squares, sizes) if law.n_labels > 1 else law
 
 
 def _joint_moments(
-    law: ResidualMoments, fit: Fit, residuals: Array, sizes: Array, noise: Array
+    law: ResidualMoments, fit: Fit, covariance: Array, squares: Array, sizes: Array
 ) -> ResidualMoments:
     r"""Complete the law of each label to that of all, by how labels' squares go together in bags.
 
     For two labels :math:`\mathrm{Cov}(k z_a^2, k z_b^2) = 2 M_{ab}^2 + \kappa_{aabb} / k`, and
     :math:`E[e_a^2 e_b^2] = \kappa_{aabb} + M_{aa} M_{bb} + 2 M_{ab}^2`.
     """
-    covariance = _covariance(fit, residuals, sizes, noise)
     variances = np.diag(covariance)
-    parts = sizes[:, None] * ((residuals - fit.mean) ** 2 - noise[:, None]) - variances
-    jointly = 2 * _of_pairs(covariance**2)
+    parts, jointly = squares - variances, 2 * _of_pairs(covariance**2)
     seen = parts.sum(axis=1) ** 2 - (parts**2).sum(axis=1) - jointly * (1 - 1 / sizes)
     weights = fit.weights / (fit.weights @ (1 / sizes))
     # D7. A mean of skewed squares is mostly too low; one standard error more is on the safe side.
@@ -122,20 +127,3 @@ def _joint_moments(
 
 def _of_pairs(matrix: Array) -> float:
     return float(matrix.sum() - np.trace(matrix))
-
-
-def _square_trace(fit: Fit, residuals: Array, sizes: Array, noise: Array) -> float:
-    covariance = _covariance(fit, residuals, sizes, noise)
-    weights = fit.weights / fit.weights.sum()
-    n_effective = 1 / (weights @ weights) - 1
-    total = np.trace(covariance)
-    # D7. A sample covariance's squared trace is too large by about tr(M)^2 / n.
-    square = (covariance**2).sum() / max(total**2, 1e-300) - 1 / n_effective
-    return float(np.clip(square, 1 / len(covariance), 1))
-
-
-def _covariance(fit: Fit, residuals: Array, sizes: Array, noise: Array) -> Array:
-    """Covariance of an instance's residuals."""
-    centred, weights = residuals - fit.mean, fit.weights / fit.weights.sum()
-    covariance = (centred * (weights * sizes)[:, None]).T @ centred
-    return covariance - np.eye(len(covariance)) * (weights @ (sizes * noise))

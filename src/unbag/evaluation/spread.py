@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from unbag.evaluation.intervals import pearson_quantile
-from unbag.evaluation.positives import Positives, ScoreTable
+from unbag.evaluation.positives import Positives
 
 __all__ = [
     "Spread",
@@ -96,20 +96,17 @@ def _mean(law: Array, values: Array) -> float:
 
 def paired_factor(positives: Positives, gradient: Array) -> tuple[Array, float]:
     """What meets the residual in a bag: its part that is linear in the score, and half of e's."""
-    centred, control, slope = _along_control(positives, gradient)
+    centred, control, slope, _ = _along_control(positives, gradient)
     return centred - slope * positives.mix * control, slope * positives.mix / 2
 
 
-def _along_control(positives: Positives, gradient: Array) -> tuple[Array, Array, float]:
-    """Gradient and control, both of mean zero, and the slope of one on the other."""
+def _along_control(positives: Positives, gradient: Array) -> tuple[Array, Array, float, float]:
+    """Gradient and control, of mean zero, the slope of one on the other, the control's variance."""
     table = positives.table
     centred = gradient - table.average(gradient)
     control = positives.control - table.average(positives.control)
-    return centred, control, table.average(centred * control) / _explained(table, control)
-
-
-def _explained(table: ScoreTable, control: Array) -> float:
-    return max(float(table.average(control**2)), 1e-12)
+    explained = max(float(table.average(control**2)), 1e-12)
+    return centred, control, table.average(centred * control) / explained, explained
 
 
 def _mixed_third(
@@ -178,8 +175,7 @@ def mass_covariance(
 ) -> Array:
     """Covariance of the mass of ``y - offset`` at each score with a metric of these gradients."""
     table, chances = positives.table, positives.chances
-    centred, control, slope = _along_control(positives, gradient)
-    explained = _explained(table, control)
+    centred, control, slope, explained = _along_control(positives, gradient)
     # D13. The part along the control is known through the residuals' variance, the rest by
     # regression.
     along = (1 - positives.mix) ** 2 + positives.mix**2 * positives.variance / (2 * explained)
