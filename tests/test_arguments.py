@@ -26,7 +26,6 @@ SCORES = np.full(400, 0.4)
     ("options", "message"),
     [
         ({"schedule": "linear"}, "schedule must be 'constant' or 'cosine', got 'linear'"),
-        ({"precision": "half"}, "precision must be 'float32', 'tf32' or 'bfloat16', got 'half'"),
         ({"max_epochs": -3}, "max_epochs must be a whole number of at least 1, got -3"),
         ({"max_epochs": 1.5}, "max_epochs"),
         ({"max_epochs": None}, "max_epochs"),

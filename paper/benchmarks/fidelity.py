@@ -24,8 +24,9 @@ from torch import nn
 from unbag import make_bags
 from unbag.models.nets import Dense
 from unbag.rules import get_rule
-from unbag.training import Settings, Trial, labelled_error, train
+from unbag.training import Settings, Trial, train
 from unbag_paper.data import load_problem
+from unbag_paper.runs.monitors import labelled_error
 from unbag_paper.runs.rows import read_rows
 from unbag_paper.runs.selection import best_by_test, index_rows
 

@@ -17,12 +17,8 @@ from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 from unbag import make_bags
-from unbag.models import MODELS
-from unbag.training import Settings, Trial
-from unbag.training.batches import trial_data
-from unbag.training.loop import torch_switches
-from unbag.training.stack import Stack
-from unbag_paper.compiled import CompiledAccelerator
+from unbag.training import Trial
+from unbag_paper.compiled import CompiledTraining, EngineSettings
 from unbag_paper.errors import CompilationWarning
 
 EPOCHS = 3
@@ -32,19 +28,15 @@ def kernel_times(name, shape):
     """Microseconds of each kernel in one step, on average over some epochs."""
     X, y = random_images(shape)
     X = torch.from_numpy(X).cuda()
-    fast = CompiledAccelerator(compile=True)
-    settings = Settings(device="cuda", precision="bfloat16", accelerator=fast, bags_per_batch=10)
-    data = trial_data(Trial(), make_bags(X, y, bag_size=100, seed=0), settings)
-    with torch_switches(settings):
-        stack = Stack([Trial()], [data], X, MODELS[name], settings)
-        for epoch in range(2):
-            stack.run_epoch([], epoch)
+    bags = make_bags(X, y, bag_size=100, seed=0)
+    settings = EngineSettings(device="cuda", precision="bfloat16", compile=True, bags_per_batch=10)
+    training = CompiledTraining([Trial()], bags, model=name, settings=settings)
+    training.run(until=2)
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+        training.run(until=2 + EPOCHS)
         torch.cuda.synchronize()
-        with profile(activities=[ProfilerActivity.CUDA]) as profiler:
-            for epoch in range(2, 2 + EPOCHS):
-                stack.run_epoch([], epoch)
-            torch.cuda.synchronize()
-    n_steps = EPOCHS * len(stack.batches)
+    n_steps = EPOCHS * len(training.stacks[0].batches)
     times = Counter()
     for event in profiler.events():
         if event.device_type == DeviceType.CUDA:  # calls of the host are events too

@@ -27,11 +27,9 @@ from unbag import BagBatch, make_bags
 from unbag.models import MODELS
 from unbag.models.convolution import Convolution
 from unbag.rules import DebiasedSquare
-from unbag.training import Settings, Trial
-from unbag.training.batches import as_inputs, trial_data
-from unbag.training.loop import torch_switches
-from unbag.training.stack import Stack
-from unbag_paper.compiled import CompiledAccelerator
+from unbag.training import Trial
+from unbag.training.batches import as_inputs
+from unbag_paper.compiled import CompiledTraining, EngineSettings
 from unbag_paper.data import Labelled
 from unbag_paper.errors import CompilationWarning
 from unbag_paper.kernels import fused_convolution
@@ -39,7 +37,6 @@ from unbag_paper.runs.grid import load_grids
 from unbag_paper.runs.trainer import Trainer
 
 DEVICE = "cuda"
-ACCELERATOR = CompiledAccelerator(compile=True)
 N_INSTANCES = 20_000  # for steps
 # data set: shape, training instances
 PROBLEMS = {"mnist": ((1, 28, 28), 60_000), "cifar": ((3, 32, 32), 50_000)}
@@ -87,29 +84,15 @@ def eager_loop(name, X, n_steps):
 def engine(name, X, y, grid, precision, n_epochs=3):
     """Seconds of a step of one trial, among as many as the reproduction trains at once."""
     together = "cnn" not in name
-    n_trials = grid.stack_size(name, DEVICE) if together else ACCELERATOR.side_by_side
-    settings = Settings(
-        device=DEVICE, precision=precision, accelerator=ACCELERATOR, bags_per_batch=10
-    )
+    settings = EngineSettings(device=DEVICE, precision=precision, compile=True, bags_per_batch=10)
+    n_trials = grid.stack_size(name, DEVICE) if together else settings.side_by_side
     trials = [Trial(seed=seed) for seed in range(n_trials)]
     bags = [make_bags(X, y, bag_size=100, seed=t.seed) for t in trials]
-    data = [trial_data(t, b, settings) for t, b in zip(trials, bags, strict=True)]
-    groups = [list(range(n_trials))] if together else [[i] for i in range(n_trials)]
-    with torch_switches(settings):
-        stacks = [
-            Stack(
-                [trials[i] for i in g],
-                [data[i] for i in g],
-                X,
-                MODELS[name],
-                settings,
-            )
-            for g in groups
-        ]
-        for epoch in range(2):
-            ACCELERATOR.run_epoch(stacks, [], epoch)
-        run = lambda: [ACCELERATOR.run_epoch(stacks, [], epoch) for epoch in range(2, 2 + n_epochs)]  # noqa: E731
-        return seconds(run) / (n_epochs * len(stacks[0].batches) * n_trials)
+    training = CompiledTraining(trials, bags, model=name, settings=settings)
+    training.run(until=2)
+    epochs = iter((2 + n_epochs, 2 + 2 * n_epochs))  # `seconds` runs twice, and times the second
+    each = n_epochs * len(training.stacks[0].batches) * n_trials
+    return seconds(lambda: training.run(until=next(epochs))) / each
 
 
 def random_problem(dataset):

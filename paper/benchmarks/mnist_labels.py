@@ -13,8 +13,9 @@ import numpy as np
 
 from unbag import make_bags
 from unbag.rules import ProportionLog, ProportionSquare
-from unbag.training import Settings, Trial, labelled_error, train
+from unbag.training import Settings, Trial, train
 from unbag_paper.data import load_problem
+from unbag_paper.runs.monitors import labelled_error
 
 RATES = (0.01, 0.005, 0.001, 0.0005, 0.0001)
 LOSSES = {"square loss": ProportionSquare(), "log loss": ProportionLog()}

@@ -17,8 +17,8 @@ import torch
 
 from unbag import make_bags
 from unbag.rules import ProportionSquare
-from unbag.training import Settings, Trial, train
-from unbag_paper.compiled import CompiledAccelerator
+from unbag.training import Trial
+from unbag_paper.compiled import EngineSettings, train
 
 SHAPES = ((1, 28, 28), (3, 32, 32))
 NETS = ("cnn_small", "cnn_small_plain", "cnn_large", "cnn_padded", "cnn_large_plain")
@@ -40,12 +40,11 @@ def losses(net, bags, settings):
 
 
 def compare(net, bags, bags_per_batch, n_rounds):
-    together = Settings(
+    together = EngineSettings(
         max_epochs=EPOCHS, bags_per_batch=bags_per_batch, device="cuda", precision="bfloat16",
-        accelerator=CompiledAccelerator(compile=True, side_by_side=N_TRIALS),
+        compile=True, side_by_side=N_TRIALS,
     )  # fmt: skip
-    in_turn = CompiledAccelerator(compile=True, side_by_side=1)
-    alone = losses(net, bags, replace(together, accelerator=in_turn))
+    alone = losses(net, bags, replace(together, side_by_side=1))
     rounds = np.stack([losses(net, bags, together) for _ in range(n_rounds)])
     same = (rounds == alone).all(axis=-1)
     return int(same.sum()), int((~np.isfinite(rounds).all(axis=-1)).sum()), same.size

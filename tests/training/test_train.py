@@ -12,7 +12,7 @@ from unbag import Bags, make_bags
 from unbag.errors import BagDataError, StackingWarning
 from unbag.models import MODELS
 from unbag.rules import CountLikelihood, DebiasedSquare, EasyLog, Eprm, ProportionSquare
-from unbag.training import Settings, Trial, held_out_risk, labelled_error, train
+from unbag.training import Settings, Trial, held_out_risk, train
 from unbag.training.monitor import Monitor
 from unbag.training.record import Record
 
@@ -98,6 +98,11 @@ def test_another_seed_gives_another_net(rng):
     assert not torch.equal(weights_of(a), weights_of(b))
 
 
+def true_error(X, y):
+    labels = torch.as_tensor(y)
+    return Monitor("test_error", X, lambda z: ((z[..., 0] > 0) != labels).float().mean(dim=-1))
+
+
 def test_training_leaves_the_global_generator_alone(rng):
     X, y = problem(rng)
     before = torch.get_rng_state()
@@ -108,7 +113,7 @@ def test_training_leaves_the_global_generator_alone(rng):
 @pytest.mark.parametrize("rule", [DebiasedSquare(), CountLikelihood()], ids=str)
 def test_it_learns(rng, rule):
     X, y = problem(rng, n=2000)
-    monitor = labelled_error(X, y)
+    monitor = true_error(X, y)
     [result] = train(
         [Trial(rule, 1e-2)],
         make_bags(X, y, bag_size=10, seed=0),
@@ -212,7 +217,7 @@ def test_held_out_risk_is_near_the_true_error(rng):
     X, y = problem(rng, n=20_000)
     train_bags = make_bags(X[:4000], y[:4000], bag_size=10, seed=0)
     aside = make_bags(X[4000:], y[4000:], bag_size=20, seed=1)
-    monitors = [held_out_risk(aside, criterion="zero_one"), labelled_error(X[4000:], y[4000:])]
+    monitors = [held_out_risk(aside, criterion="zero_one"), true_error(X[4000:], y[4000:])]
     [result] = train([Trial()], train_bags, monitors=monitors, settings=SHORT)
     true, estimated = result.last("test_error"), result.last("held_out_risk")
     assert abs(true - estimated) < 4 * true * np.sqrt(2 / aside.n_bags)
@@ -285,7 +290,7 @@ def test_bad_arguments_are_refused(rng):
     with pytest.raises(BagDataError, match="bags_per_batch"):
         train([Trial()], bags, settings=Settings(bags_per_batch=1))
     with pytest.raises(ValueError, match="distinct names"):
-        train([Trial()], bags, monitors=[labelled_error(X, y)] * 2, settings=SHORT)
+        train([Trial()], bags, monitors=[true_error(X, y)] * 2, settings=SHORT)
     with pytest.raises(ValueError, match="criterion must name"):
         train([Trial()], bags, settings=Settings(max_epochs=1, criterion="nonsense"))
     with pytest.raises(ValueError, match="patience needs a criterion"):

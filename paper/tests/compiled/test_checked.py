@@ -11,16 +11,13 @@ from torch import nn
 from unbag import BagBatch, Bags
 from unbag.models import KeyedDropout
 from unbag.rules import DebiasedSquare, ProportionSquare
-from unbag.training import Settings, Trial, train
+from unbag.training import Trial
 from unbag.training.adam import StackedAdam, adam_update
-from unbag.training.learners import SingleLearner
-from unbag.training.loop import torch_switches
-from unbag_paper.compiled import CompiledAccelerator, rule_step
-from unbag_paper.compiled.accelerator import compiled_update
+from unbag_paper.compiled import EngineSettings, rule_step, train
 from unbag_paper.compiled.checked import Checked, changes, values_and_gradients
+from unbag_paper.compiled.settings import torch_switches
+from unbag_paper.compiled.stack import compiled_update, fast_net
 from unbag_paper.errors import CompilationWarning
-
-COMPILED = CompiledAccelerator(compile=True)
 
 
 def used(checked, *inputs):
@@ -131,17 +128,16 @@ def test_a_change_in_place_is_compared_by_how_much_it_changes():
 def test_a_miscompiled_net_is_trained_uncompiled(monkeypatch):
     monkeypatch.setattr(torch, "compile", lambda model, **options: lambda x: 0 * model(x))
     net = nn.Linear(2, 1)
-    learner = SingleLearner(net, accelerator=COMPILED)
-    x = torch.ones(4, 2)
+    fast, x = fast_net(net, compiled=True), torch.ones(4, 2)
     with pytest.warns(CompilationWarning, match=r"compiles the net to .* runs uncompiled"):
-        logits = learner.logits(x, shared=True)
-    assert torch.equal(logits[0], net(x))
+        logits = fast(x)
+    assert torch.equal(logits, net(x))
 
 
 def test_a_net_that_holds_moments_is_called_once(monkeypatch):
     monkeypatch.setattr(torch, "compile", lambda model, **options: model)
     net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Linear(3, 1))
-    SingleLearner(net, accelerator=COMPILED).logits(torch.rand(4, 2), shared=True)
+    fast_net(net, compiled=True)(torch.rand(4, 2))
     assert net[1].num_batches_tracked == 1
 
 
@@ -152,7 +148,7 @@ def test_unequal_bags_would_be_compiled_for_every_size_and_are_not(monkeypatch):
     X = np.random.default_rng(0).normal(size=(30, 2)).astype("float32")
     for offsets in ([0, 10, 20, 30], [0, 8, 20, 30]):
         bags = Bags.from_arrays(X, offsets=offsets, counts=[2, 3, 4])
-        settings = Settings(max_epochs=1, bags_per_batch=2, accelerator=COMPILED)
+        settings = EngineSettings(max_epochs=1, bags_per_batch=2, compile=True)
         train([Trial(ProportionSquare())], bags, model="linear", settings=settings)
     compiled_update.cache_clear()
     rule_step._compiled.cache_clear()
@@ -182,9 +178,8 @@ def test_a_miscompiled_update_is_made_uncompiled(monkeypatch):
     monkeypatch.setattr(torch, "compile", lambda function, **options: lambda *inputs: None)
     compiled_update.cache_clear()
     weights = [torch.ones(3, requires_grad=True)]
-    optimizer = StackedAdam(
-        weights, torch.tensor([0.1]), stacked=False, update=COMPILED.update(adam_update)
-    )
+    optimizer = StackedAdam(weights, torch.tensor([0.1]), stacked=False)
+    optimizer.update = compiled_update(adam_update)
     with pytest.warns(CompilationWarning, match="optimizer"):
         optimizer.step((torch.ones(3),))
     compiled_update.cache_clear()
@@ -225,9 +220,9 @@ def test_there_is_room_to_compile_many_forms_and_it_is_given_back():
     from torch._dynamo import config
 
     before = config.recompile_limit
-    with torch_switches(Settings(accelerator=COMPILED)):
+    with torch_switches(EngineSettings(compile=True)):
         assert config.recompile_limit > 10 * before
-    with torch_switches(Settings()):
+    with torch_switches(EngineSettings()):
         assert config.recompile_limit == before
     assert config.recompile_limit == before
 
@@ -247,4 +242,10 @@ def test_compiled_dropout_drops_the_same(tmp_path, monkeypatch):
 
 def test_nets_side_by_side_are_a_whole_number():
     with pytest.raises(ValueError, match="side_by_side must be a whole number"):
-        CompiledAccelerator(side_by_side=0)
+        EngineSettings(side_by_side=0)
+
+
+def test_an_unknown_precision_is_refused():
+    message = "precision must be 'float32', 'tf32' or 'bfloat16', got 'half'"
+    with pytest.raises(ValueError, match=message):
+        EngineSettings(precision="half")

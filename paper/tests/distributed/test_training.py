@@ -12,6 +12,7 @@ from torch import nn
 
 from unbag.errors import BagDataError, WorkerError
 from unbag.training import Monitor, Settings, Trial, held_out_risk, train
+from unbag_paper.compiled import EngineSettings
 from unbag_paper.distributed.sharding import shard_bags
 from unbag_paper.distributed.training import train_sharded
 from unbag_paper.distributed.workers import lone_group, run_workers
@@ -150,7 +151,7 @@ def test_the_precision_is_that_of_the_settings(precision):
         seen.append(torch.backends.cuda.matmul.allow_tf32)
         return logits.mean(dim=(1, 2))
 
-    bags, settings = work.unequal_bags(), Settings(max_epochs=1, precision=precision)
+    bags, settings = work.unequal_bags(), EngineSettings(max_epochs=1, precision=precision)
     train_sharded(Trial(), bags, monitors=[Monitor("m", bags.X, measure)], settings=settings)
     assert seen == [precision == "tf32"]
     assert torch.backends.cuda.matmul.allow_tf32 == before

@@ -10,7 +10,7 @@ from unbag.bags import BagBatch, make_bags
 from unbag.rules import DebiasedSquare, EasySquare
 from unbag.training.monitor import measure_all
 from unbag_paper.data import load_problem
-from unbag_paper.runs.monitors import error_monitors, held_out_half
+from unbag_paper.runs.monitors import error_monitors, held_out_half, labelled_error
 from unbag_paper.runs.square_loss_estimates import TestBags, bag_estimates
 
 
@@ -127,3 +127,13 @@ def test_estimates_of_a_stack_and_of_a_model_agree(data):
         assert snapshot[f"bag {name}"].mean() == pytest.approx(
             found[f"estimate {name}"], rel=1e-4, abs=1e-6
         )
+
+
+def test_labels_may_stand_in_a_column_and_in_no_other_shape(rng):
+    X, y = rng.normal(size=(40, 3)), rng.integers(0, 2, 40)
+    logits = torch.from_numpy(rng.normal(size=(2, 40, 1)))
+    flat, column = (labelled_error(X, labels).measure(logits) for labels in (y, y[:, None]))
+    torch.testing.assert_close(column, flat, rtol=0, atol=0)
+    for wrong in (y[1:], np.eye(2)[y]):
+        with pytest.raises(ValueError, match="y must have one label an instance"):
+            labelled_error(X, wrong)

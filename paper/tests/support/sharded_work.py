@@ -13,7 +13,8 @@ from torch import nn
 
 from unbag import Bags
 from unbag.rules import RULES
-from unbag.training import Settings, Trial
+from unbag.training import Trial
+from unbag_paper.compiled import EngineSettings
 from unbag_paper.distributed.sharding import ShardedBagBatch, gather_shards, shard_bags
 from unbag_paper.distributed.training import train_sharded
 
@@ -101,7 +102,7 @@ def unequal_bags(seed=0, n_bags=30):
     return Bags.from_arrays(X, offsets=offsets, counts=counts)
 
 
-SETTINGS = Settings(max_epochs=4, bags_per_batch=7, redraw=True, schedule="cosine")
+SETTINGS = EngineSettings(max_epochs=4, bags_per_batch=7, redraw=True, schedule="cosine")
 
 
 def own_shard(bags):

@@ -17,7 +17,7 @@ from unbag.tables.parts import BagParts
 from unbag.tables.prefetch import prefetch
 from unbag.training.adam import StackedAdam
 from unbag.training.batches import Batch
-from unbag.training.learners import Learner, SingleLearner, StackedLearner
+from unbag.training.learners import Learner, learner_of
 from unbag.training.monitor import Monitor, measure_all, on_device
 from unbag.training.progress import progress_bar
 from unbag.training.record import Record
@@ -103,7 +103,7 @@ class _Stream:
         n_outputs = 1 if self.parts.index.proportions.ndim == 1 else self._prior().shape[0]
         shape, moments = (self.parts.n_features,), cache(self._moments)
         models = [seeded_model(build, trial, shape, n_outputs, moments) for trial in trials]
-        return SingleLearner(models[0]) if len(models) == 1 else StackedLearner(models)
+        return learner_of(models)
 
     def _moments(self) -> Moments:
         """Moments of the features, from a few parts: bags are assigned to parts at random."""

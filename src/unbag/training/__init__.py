@@ -1,13 +1,11 @@
 """Many trials trained at once: `Trial`, the stack, the one training loop, results."""
 
-from unbag.training.accelerator import Accelerator
 from unbag.training.loop import Training, train
-from unbag.training.monitor import Criterion, Monitor, held_out_risk, labelled_error
+from unbag.training.monitor import Criterion, Monitor, held_out_risk
 from unbag.training.settings import Settings
 from unbag.training.trial import Trial, TrialResult
 
 __all__ = [
-    "Accelerator",
     "Criterion",
     "Monitor",
     "Settings",
@@ -15,6 +13,5 @@ __all__ = [
     "Trial",
     "TrialResult",
     "held_out_risk",
-    "labelled_error",
     "train",
 ]

@@ -9,12 +9,15 @@ from torch import Tensor
 
 __all__ = ["StackedAdam", "adam_update"]
 
+BETAS = (0.9, 0.999)
+EPSILON = 1e-7
+
 
 class StackedAdam:
     """Adam on parameters whose first axis may be trials, each with its own learning rate.
 
     `torch.optim.Adam` has one rate for a whole tensor, hence this one. The step count is a tensor,
-    so that a step can be captured in a CUDA graph.
+    so that a step can be captured in a CUDA graph. Its constants are those of the paper.
 
     Parameters
     ----------
@@ -23,22 +26,9 @@ class StackedAdam:
     learning_rates : Tensor of shape (n_trials,)
     stacked : bool
         Whether the parameters have a trial axis.
-    update : function
-        What moves the parameters; see `Accelerator.update`.
-    betas, epsilon
-        Decay rates and the number added to the denominator, as in the paper.
     """
 
-    def __init__(
-        self,
-        parameters: list[Tensor],
-        learning_rates: Tensor,
-        *,
-        stacked: bool,
-        update: Callable[..., None] | None = None,
-        betas: tuple[float, float] = (0.9, 0.999),
-        epsilon: float = 1e-7,
-    ) -> None:
+    def __init__(self, parameters: list[Tensor], learning_rates: Tensor, *, stacked: bool) -> None:
         self.parameters = parameters
         self.base_rates = learning_rates
         self.rates = [
@@ -47,12 +37,10 @@ class StackedAdam:
             else learning_rates.clone().view(())
             for p in parameters
         ]
-        self.betas = betas
-        self.epsilon = epsilon
         self.first = [torch.zeros_like(p) for p in parameters]
         self.second = [torch.zeros_like(p) for p in parameters]
-        self.update = update or adam_update
-        self.decays = [torch.ones((), device=learning_rates.device) for _ in betas]
+        self.decays = [torch.ones((), device=learning_rates.device) for _ in BETAS]
+        self.update: Callable[..., None] = adam_update
 
     def scale_rates(self, factor: float) -> None:
         """Set every rate to `factor` times its base, in place."""
@@ -70,13 +58,13 @@ class StackedAdam:
     @torch.no_grad()
     def step(self, gradients: tuple[Tensor, ...]) -> None:
         """Move the parameters."""
-        for decay, beta in zip(self.decays, self.betas, strict=True):
+        for decay, beta in zip(self.decays, BETAS, strict=True):
             decay.mul_(beta)
         # lr / (1 - beta_1^t) * m / (sqrt(v / (1 - beta_2^t)) + eps), with one pass less
         correction = (1 - self.decays[1]).sqrt()
         size = correction / (1 - self.decays[0])
         state = (self.parameters, self.first, self.second, self.rates)
-        self.update(*state, list(gradients), size, self.epsilon * correction, self.betas)
+        self.update(*state, list(gradients), size, EPSILON * correction, BETAS)
 
 
 def adam_update(

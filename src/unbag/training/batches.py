@@ -47,17 +47,6 @@ class Batch:
     noise_variance: Tensor | None
     sizes: int | Tensor
 
-    @property
-    def tensors(self) -> list[Tensor]:
-        """What changes from step to step."""
-        given = [self.rows, self.proportions, self.noise_variance]
-        return [tensor for tensor in given if tensor is not None]
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """Batches of equal bags with the same key can share one captured step."""
-        return (*(tuple(t.shape) for t in self.tensors), self.sizes)
-
     def bags(self, trials: slice, prior: Tensor, task: Task) -> BagBatch:
         """What the rule of these trials sees."""
         noise = None if self.noise_variance is None else self.noise_variance[trials]

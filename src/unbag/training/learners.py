@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from unbag.models import KEY_SUFFIX, advance_key
-from unbag.training.accelerator import Accelerator
 
-__all__ = ["STATEFUL_LAYERS", "Learner", "SingleLearner", "StackedLearner", "why_not_stackable"]
+__all__ = ["STATEFUL_LAYERS", "Learner", "StackedLearner", "learner_of", "why_not_stackable"]
 
 # These draw from a global generator or change their buffers in place, which a stack cannot follow.
 STATEFUL_LAYERS = (
@@ -23,81 +21,50 @@ STATEFUL_LAYERS = (
 )
 
 
-class Learner(Protocol):
-    """One or more models whose logits carry a trial axis."""
-
-    parameters: list[Tensor]
-
-    @property
-    def n_models(self) -> int:
-        """How many models there are."""
-
-    @property
-    def state(self) -> dict[str, Tensor]:
-        """All that training changes, by name: parameters and buffers."""
-
-    def logits(self, x: Tensor, *, shared: bool = False) -> Tensor:
-        """Logits of shape (n_models, n_instances, n_outputs)."""
-
-    def train(self, mode: bool) -> None:
-        """Switch dropout and the like on or off."""
-
-    def advance(self) -> None:
-        """Move every dropout mask to the next step."""
-
-    def keep(self, chosen: Tensor) -> None:
-        """Drop all models but these."""
-
-    def export(self, state: dict[str, Tensor], index: int) -> nn.Module:
-        """Model number `index` in this state, on the CPU."""
-
-
-class SingleLearner:
-    """One model, called directly or by an accelerator."""
+class Learner:
+    """One model, whose logits carry a trial axis of one."""
 
     n_models = 1
 
-    def __init__(self, model: nn.Module, *, accelerator: Accelerator | None = None) -> None:
+    def __init__(self, model: nn.Module) -> None:
         self.model = model
+        self.forward: Callable[[Tensor], Tensor] = model
         self.parameters: list[Tensor] = [p for p in model.parameters() if p.requires_grad]
-        self.forward: Callable[[Tensor], Tensor] = (
-            model if accelerator is None else accelerator.net(model)
-        )
         self.keys = [b for n, b in model.named_buffers() if n.endswith(KEY_SUFFIX)]
 
     @property
     def state(self) -> dict[str, Tensor]:
-        """Trainable parameters and all buffers."""
+        """All that training changes, by name: trainable parameters and all buffers."""
         named = {n: p.detach() for n, p in self.model.named_parameters() if p.requires_grad}
         return named | dict(self.model.named_buffers())
 
     def logits(self, x: Tensor, *, shared: bool = False) -> Tensor:
-        """Logits of the one model, with a trial axis of one."""
+        """Logits (n_models, n_instances, n_outputs), on inputs of each model or on shared ones."""
         return self.forward(x if shared else x[0]).unsqueeze(0)
 
     def train(self, mode: bool) -> None:
-        """Switch the model's mode."""
+        """Switch dropout and the like on or off."""
         self.model.train(mode)
 
     def advance(self) -> None:
-        """Advance the keys in place."""
+        """Move every dropout mask to the next step, in place."""
         for key in self.keys:
             advance_key(key)
 
     def keep(self, chosen: Tensor) -> None:
-        """There is one model, and it stays."""
+        """Drop all models but these; one model stays."""
 
     def export(self, state: dict[str, Tensor], index: int) -> nn.Module:
-        """Copy of the model in this state."""
+        """Copy of model number `index` in this state, on the CPU."""
         return _copy_in_state(self.model, state)
 
 
-class StackedLearner:
+class StackedLearner(Learner):
     """Several models of one architecture, evaluated in one vectorised call."""
 
     def __init__(self, models: list[nn.Module]) -> None:
         self.n_models = len(models)
-        self.template = models[0]
+        self.model = models[0]
         stacked, self.buffers = stack_module_state(models)
         trainable = {name for name, p in models[0].named_parameters() if p.requires_grad}
         self.named = {n: p.detach().requires_grad_() for n, p in stacked.items() if n in trainable}
@@ -121,26 +88,21 @@ class StackedLearner:
         self._list()
 
     def _one(self, named: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor) -> Tensor:
-        return functional_call(self.template, (named, buffers), (x,))
+        return functional_call(self.model, (named, buffers), (x,))
 
     def logits(self, x: Tensor, *, shared: bool = False) -> Tensor:
         """Logits of all models, on inputs of their own or on shared ones."""
         call = vmap(self._one, in_dims=(0, 0, None if shared else 0))
         return call(self.named, self.buffers, x)
 
-    def train(self, mode: bool) -> None:
-        """Switch the mode of all models."""
-        self.template.train(mode)
-
-    def advance(self) -> None:
-        """Advance the keys of all models in place."""
-        for key in self.keys:
-            advance_key(key)
-
     def export(self, state: dict[str, Tensor], index: int) -> nn.Module:
         """Copy of one model in its slice of this state."""
-        own = {name: values[index] for name, values in state.items()}
-        return _copy_in_state(self.template, own)
+        return _copy_in_state(self.model, {name: values[index] for name, values in state.items()})
+
+
+def learner_of(models: list[nn.Module]) -> Learner:
+    """Stack the models, unless there is only one."""
+    return Learner(models[0]) if len(models) == 1 else StackedLearner(models)
 
 
 @torch.no_grad()

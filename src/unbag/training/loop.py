@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +22,7 @@ from unbag.training.settings import Settings
 from unbag.training.stack import Stack, seeded_model
 from unbag.training.trial import Trial, TrialResult
 
-__all__ = ["Training", "torch_switches", "train"]
+__all__ = ["Training", "train"]
 
 
 def train(
@@ -113,6 +112,9 @@ class Training:
     [(0, 5), (2, 5)]
     """
 
+    stack_kind: ClassVar[type[Stack]] = Stack
+    stacks_at_once = 1
+
     def __init__(
         self,
         trials: Sequence[Trial],
@@ -134,7 +136,7 @@ class Training:
         self.groups = _groups(trials, data, _stackable(trials, build, each[0], X))
         nets = None if resume is None else [result.model for result in resume]
         self.stacks = [
-            Stack(
+            self.stack_kind(
                 [trials[i] for i in group],
                 [data[i] for i in group],
                 X,
@@ -151,13 +153,10 @@ class Training:
 
         Ctrl-C ends it; trials that were not begun are dropped.
         """
-        at_once = self.settings.accelerator.stacks_at_once
+        at_once = self.stacks_at_once
         chunks = range(0, len(self.stacks), at_once)
         total = len(chunks) * (until - min(len(stack.record.epochs) for stack in self.stacks))
-        with (
-            progress_bar("training", total, show=self.settings.progress) as tick,
-            torch_switches(self.settings),
-        ):
+        with progress_bar("training", total, show=self.settings.progress) as tick:
             for first in chunks:
                 try:
                     self._run_together(slice(first, first + at_once), until, tick)
@@ -172,9 +171,13 @@ class Training:
             for epoch in range(len(stacks[0].record.epochs), until):
                 if all(stack.finished for stack in stacks):
                     break
-                self.settings.accelerator.run_epoch(stacks, self.monitors, epoch)
+                self._run_epoch(stacks, epoch)
                 tick(stacks[0].summary)
             self._random_states[chosen.start] = torch.get_rng_state()
+
+    def _run_epoch(self, stacks: Sequence[Stack], epoch: int) -> None:
+        for stack in stacks:
+            stack.run_epoch(self.monitors, epoch)
 
     def _interrupt(self, first: int, stop: int) -> None:
         for stack in self.stacks[first:stop]:
@@ -247,16 +250,3 @@ def _groups(trials: Sequence[Trial], data: Sequence[TrialData], stackable: bool)
     for i, d in enumerate(data):
         groups.setdefault(d.layout, []).append(i)
     return [sorted(group, key=lambda i: repr(trials[i].rule)) for group in groups.values()]
-
-
-@contextmanager
-def torch_switches(settings: Settings) -> Iterator[None]:
-    """Torch's own settings as a training needs them, put back afterwards."""
-    matmul, convolution = torch.backends.cuda.matmul, torch.backends.cudnn
-    before = matmul.allow_tf32, convolution.allow_tf32
-    matmul.allow_tf32 = convolution.allow_tf32 = settings.precision != "float32"
-    try:
-        with settings.accelerator.switches():
-            yield
-    finally:
-        matmul.allow_tf32, convolution.allow_tf32 = before

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,13 +23,11 @@ __all__ = [
     "Monitor",
     "check_names",
     "held_out_risk",
-    "labelled_error",
     "measure_all",
     "on_device",
 ]
 
 Criterion = Literal["zero_one", "square"]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,56 +102,24 @@ def held_out_risk(
     noise = None if bags.noise_variance is None else torch.tensor(bags.noise_variance)
     batch = BagBatch(torch.tensor(bags.proportions).float(), sizes, noise, task=bags.task)
     scale = risk_scale(bags.task, bags.n_outputs, hard=criterion == "zero_one")
-    batch_on = _OnceADevice(lambda device: _move(batch, device))
 
     def measure(logits: Tensor) -> Tensor:
-        here = batch_on(logits.device)
+        here = _move(batch, logits.device)
         scores = _scores(logits, bags.task, criterion)
         return scale * pairwise_risk(here.mean(scores) - here.targets, here)
 
     return Monitor(name, X, measure)
 
 
-def labelled_error(X: Any, y: Any, *, name: str = "test_error") -> Monitor:
-    """Share of wrong hard predictions on labelled instances, for experiments that have labels."""
-    given = np.asarray(y)
-    if given.shape not in [(len(X),), (len(X), 1)]:
-        raise ValueError(
-            f"y must have one label an instance, {len(X)} in all, got an array of shape "
-            f"{given.shape}. With several classes, pass the number of each instance's class."
-        )
-    labels = torch.as_tensor(given.reshape(-1))
-    labels_on = _OnceADevice(lambda device: labels.to(device))
-
-    def measure(logits: Tensor) -> Tensor:
-        wanted = labels_on(logits.device)
-        binary = logits.shape[-1] == 1
-        predicted = logits.squeeze(-1) > 0 if binary else logits.argmax(dim=-1)
-        return (predicted != wanted).float().mean(dim=-1)
-
-    return Monitor(name, X, measure)
-
-
-class _OnceADevice(Generic[T]):
-    """What was moved to a device stays there: a copy in every epoch would make a GPU wait."""
-
-    def __init__(self, move: Callable[[torch.device], T]) -> None:
-        self.move = move
-        self.moved: dict[torch.device, T] = {}
-
-    def __call__(self, device: torch.device) -> T:
-        if device not in self.moved:
-            self.moved[device] = self.move(device)
-        return self.moved[device]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"move": self.move, "moved": {}}  # another machine may have no such device
-
-
 def _move(batch: BagBatch, device: torch.device) -> BagBatch:
-    sizes = batch.sizes if isinstance(batch.sizes, int) else batch.sizes.to(device)
-    noise = None if batch.noise_variance is None else batch.noise_variance.to(device)
-    return BagBatch(batch.proportions.to(device), sizes, noise, None, batch.task)
+    """Without making a GPU wait; nobody changes what is copied."""
+
+    def moved(tensor: Tensor) -> Tensor:
+        return tensor.to(device, non_blocking=True)
+
+    sizes = batch.sizes if isinstance(batch.sizes, int) else moved(batch.sizes)
+    noise = None if batch.noise_variance is None else moved(batch.noise_variance)
+    return BagBatch(moved(batch.proportions), sizes, noise, None, batch.task)
 
 
 def _scores(logits: Tensor, task: Task, criterion: Criterion) -> Tensor:

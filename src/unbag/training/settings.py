@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 from unbag.arguments import check_choice, check_device, check_whole
 from unbag.bags import Bags
-from unbag.training.accelerator import Accelerator
 
-__all__ = ["Precision", "Schedule", "Settings"]
+__all__ = ["Schedule", "Settings"]
 
 Schedule = Literal["constant", "cosine"]
-Precision = Literal["float32", "tf32", "bfloat16"]
 
 # Instances in a minibatch when the user does not say how many bags: half of the paper's number,
 # which held-out bags of MNIST prefer (risk .040 against .054 after 30 epochs, bags of 100).
@@ -47,10 +45,6 @@ class Settings:
     schedule : {"constant", "cosine"}
         Learning rate over the epochs.
     device : str
-    precision : {"float32", "tf32", "bfloat16"}
-        Of the matrix products on a GPU; weights are always single precision.
-    accelerator : Accelerator
-        Faster ways of running a step; by default none.
     progress : bool
         Show a progress bar.
     """
@@ -64,13 +58,10 @@ class Settings:
     redraw: bool = False
     schedule: Schedule = "constant"
     device: str = "cpu"
-    precision: Precision = "float32"
-    accelerator: Accelerator = field(default_factory=Accelerator)
     progress: bool = False
 
     def __post_init__(self) -> None:
         check_choice("schedule", self.schedule, get_args(Schedule))
-        check_choice("precision", self.precision, get_args(Precision))
         check_device(self.device)
         check_whole("max_epochs", self.max_epochs)
         check_whole("bags_per_batch", self.bags_per_batch, optional=True)

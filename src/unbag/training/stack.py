@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -14,13 +13,13 @@ from torch import Tensor, nn
 from unbag.bags import Bags
 from unbag.models import ModelBuilder, Moments, Standardize, join_moments, moments_of
 from unbag.randomness import derive_seed
-from unbag.training.adam import StackedAdam, adam_update
+from unbag.training.adam import StackedAdam
 from unbag.training.batches import Batch, TrialData, as_inputs, cut_stack
-from unbag.training.learners import Learner, SingleLearner, StackedLearner
+from unbag.training.learners import Learner, learner_of
 from unbag.training.monitor import Monitor, measure_all
 from unbag.training.record import Record
 from unbag.training.settings import Settings
-from unbag.training.step import GraphedStep, Step, autocast
+from unbag.training.step import Step
 from unbag.training.trial import Trial, TrialResult
 
 __all__ = ["Stack", "instance_moments", "seeded_model"]
@@ -28,6 +27,8 @@ __all__ = ["Stack", "instance_moments", "seeded_model"]
 
 class Stack:
     """Trials of one layout: their models, optimizer, batches and record."""
+
+    step_kind: ClassVar[type[Step]] = Step
 
     def __init__(
         self,
@@ -49,17 +50,11 @@ class Stack:
         self.batches = self._cut(data)
         self.learner = self._learner(models)
         rates = torch.tensor([t.learning_rate for t in trials], device=X.device)
-        self.optimizer = StackedAdam(
-            self.learner.parameters,
-            rates,
-            stacked=len(trials) > 1,
-            update=settings.accelerator.update(adam_update),
-        )
+        self.optimizer = StackedAdam(self.learner.parameters, rates, stacked=len(trials) > 1)
         prior = torch.tensor(
             np.array([d.prior for d in data]), dtype=torch.float32, device=X.device
         )
         self.step = self._step(X, prior)
-        self.stream = torch.cuda.Stream() if X.device.type == "cuda" else None
         self.record = Record(self.learner, settings)
 
     def _model(self, build: ModelBuilder, trial: Trial, bags: Bags, X: Tensor) -> nn.Module:
@@ -71,42 +66,25 @@ class Stack:
     def _cut(self, data: Sequence[TrialData]) -> list[Batch]:
         return cut_stack(data, self.device)
 
-    def _step(self, X: Tensor, prior: Tensor) -> Step | GraphedStep:
-        step = self._plain_step(Step, X, prior)
-        return GraphedStep(step) if X.device.type == "cuda" else step
+    def _learner(self, models: list[nn.Module]) -> Learner:
+        return learner_of(models)
 
-    def _plain_step(self, kind: type[Step], X: Tensor, prior: Tensor) -> Step:
+    def _step(self, X: Tensor, prior: Tensor) -> Step:
         parts = self.learner, self.optimizer, self.trials, X, prior
-        return kind(*parts, task=self.data[0].bags.task, settings=self.settings)
+        return self.step_kind(*parts, task=self.data[0].bags.task)
 
     def _measure(self, monitors: Sequence[Monitor]) -> dict[str, Tensor]:
-        with autocast(self.device, self.settings.precision):
-            return measure_all(monitors, self.learner)
-
-    def _learner(self, models: list[nn.Module]) -> Learner:
-        if len(models) > 1:
-            return StackedLearner(models)
-        of_one_size = all(isinstance(batch.sizes, int) for batch in self.batches)
-        return SingleLearner(
-            models[0], accelerator=self.settings.accelerator if of_one_size else None
-        )
-
-    def on_stream(self) -> AbstractContextManager[Any]:
-        """Where this stack's work goes: on a GPU, a stream of its own."""
-        return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)
+        return measure_all(monitors, self.learner)
 
     def run_epoch(self, monitors: Sequence[Monitor], epoch: int) -> None:
         """Train on every batch once, then measure."""
-        with self.on_stream():
-            self.begin(epoch)
-            for batch in self.batches:
-                self.step(batch)
-            self.end(monitors)
+        self.begin(epoch)
+        for batch in self.batches:
+            self.step(batch)
+        self.end(monitors)
 
     def begin(self, epoch: int) -> None:
         """Set the learning rate, draw batches if asked to, and start adding up the loss."""
-        if self.stream is not None:
-            self.stream.wait_stream(torch.cuda.default_stream(self.device))  # set up there
         self.optimizer.scale_rates(self.settings.rate_factor(epoch))
         if self.settings.redraw and epoch > 0:
             self.batches = self._cut([d.redrawn(epoch) for d in self.data])
@@ -121,7 +99,6 @@ class Stack:
 
     def keep(self, chosen: list[int]) -> None:
         """Go on with some trials, by increasing position; they train as among the others."""
-        self._wait()
         index = torch.tensor(chosen, device=self.device)
         self.trials = [self.trials[i] for i in chosen]
         self.data = [self.data[i] for i in chosen]
@@ -129,32 +106,22 @@ class Stack:
         self.optimizer.keep(index, self.learner.parameters)
         self.record.keep(index)
         self.batches = self._cut(self.data)
-        before = self.step.step if isinstance(self.step, GraphedStep) else self.step
+        before = self.step
         self.step = self._step(before.X, before.prior[index])
-        after = self.step.step if isinstance(self.step, GraphedStep) else self.step
-        after.take_over(before, index)
+        self.step.state.copy_(before.state[index])
 
     @property
     def finished(self) -> bool:
         """Whether every trial has run out of patience."""
-        if self.settings.patience is not None:
-            self._wait()
         return self.record.finished
 
     def summary(self) -> str:
         """A few words for the progress bar."""
-        self._wait()
         return self.record.summary()
 
     def results(self) -> list[TrialResult]:
         """One result a trial, as it is now."""
-        self._wait()
         return self.record.results(self.trials, self.input_shape)
-
-    def _wait(self) -> None:
-        """Let the stack's stream come to its end, for what is then read on another one."""
-        if self.stream is not None:
-            self.stream.synchronize()
 
 
 def seeded_model(

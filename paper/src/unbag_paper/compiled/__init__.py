@@ -1,5 +1,6 @@
-"""Compiled steps and nets side by side on a GPU: the reproduction's `Accelerator`."""
+"""Compiled steps and nets side by side on a GPU: the reproduction's way of training."""
 
-from unbag_paper.compiled.accelerator import CompiledAccelerator, engine_settings
+from unbag_paper.compiled.settings import EngineSettings
+from unbag_paper.compiled.training import CompiledTraining, train
 
-__all__ = ["CompiledAccelerator", "engine_settings"]
+__all__ = ["CompiledTraining", "EngineSettings", "train"]

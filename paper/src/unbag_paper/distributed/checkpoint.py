@@ -108,7 +108,7 @@ def description(stack: Stack, table: Bags, monitors: Sequence[Monitor]) -> dict[
 
 
 # How long, where and how fast a training goes does not make it another.
-_MAY_CHANGE = {"max_epochs", "device", "accelerator", "progress"}
+_MAY_CHANGE = {"max_epochs", "device", "compile", "side_by_side", "progress"}
 
 
 def _digest(values: Any) -> str:
@@ -122,7 +122,7 @@ def state_of(stack: Stack) -> dict[str, Tensor]:
     state = {f"model.{name}": tensor for name, tensor in stack.learner.state.items()}
     state |= {f"kept.{name}": tensor for name, tensor in record.kept.items()}
     state |= _numbered("first", optimizer.first) | _numbered("second", optimizer.second)
-    state |= _numbered("decay", optimizer.decays) | _numbered("rule", step.states)  # type: ignore[union-attr]
+    state |= _numbered("decay", optimizer.decays) | {"rule.0": step.state}
     state |= {f"record.{n}": getattr(record, n) for n in _RECORD}
     names = record.epochs[0] if record.epochs else {}
     return state | {

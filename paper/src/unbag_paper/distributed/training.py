@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, ClassVar
 
 import torch
 import torch.distributed as dist
@@ -14,12 +15,13 @@ from unbag.models import KeyedDropout, ModelBuilder, Moments, get_model, join_mo
 from unbag.randomness import derive_seed
 from unbag.training.batches import Batch, TrialData, as_tensor, trial_data
 from unbag.training.learners import Learner
-from unbag.training.loop import torch_switches
 from unbag.training.monitor import Monitor, check_names, on_device
 from unbag.training.settings import Settings
-from unbag.training.stack import Stack, instance_moments, seeded_model
-from unbag.training.step import GraphedStep, Step
+from unbag.training.stack import instance_moments, seeded_model
+from unbag.training.step import Step
 from unbag.training.trial import Trial, TrialResult
+from unbag_paper.compiled.settings import EngineSettings, torch_switches
+from unbag_paper.compiled.stack import CompiledStack
 from unbag_paper.distributed.checkpoint import Checkpoints, description
 from unbag_paper.distributed.sharding import Shard, ShardedBatch, gather_shards
 
@@ -50,7 +52,7 @@ def train_sharded(
     monitors : sequence of Monitor
         Measured on the first worker after each epoch.
     settings : Settings, optional
-        ``bags_per_batch`` counts the bags of all workers together.
+        ``bags_per_batch`` counts the bags of all workers together. `EngineSettings` serve too.
     checkpoints : path, optional
         Folder that all workers see. The state is saved there after each epoch, and training goes on
         from the last epoch that is there, with as many workers as there are now.
@@ -67,7 +69,7 @@ def train_sharded(
     forwards and backwards, and dropout masks go by an instance's place in the whole batch. Plain
     `torch.nn.Dropout` draws its own masks on every worker.
     """
-    settings = settings or Settings()
+    settings = EngineSettings.of(settings)
     check_names(monitors)
     shard, device = gather_shards(bags), torch.device(settings.device)
     data = trial_data(trial, shard.table, settings)
@@ -89,8 +91,20 @@ def train_sharded(
     return stack.results()[0]
 
 
-class _ShardedStack(Stack):
+class _ShardedStep(Step):
+    """A step on one worker's part of a batch."""
+
+    def __call__(self, batch: Batch) -> None:
+        """Train on one batch."""
+        assert isinstance(batch, ShardedBatch)
+        _set_slots(self.learner, batch.slots)
+        super().__call__(batch)
+
+
+class _ShardedStack(CompiledStack):
     """A stack of one trial whose bags are on many workers."""
+
+    step_kind: ClassVar[type[Step]] = _ShardedStep
 
     def __init__(
         self,
@@ -99,10 +113,11 @@ class _ShardedStack(Stack):
         data: TrialData,
         X: Tensor,
         build: ModelBuilder,
-        settings: Settings,
+        settings: EngineSettings,
     ) -> None:
         self.shard = shard
         super().__init__([trial], [data], X, build, settings)
+        self.optimizer.update = _along_all(self.optimizer.update)
 
     def _model(self, build: ModelBuilder, trial: Trial, bags: Bags, X: Tensor) -> nn.Module:
         moments = _common_moments(X, self.shard, bags)
@@ -116,9 +131,6 @@ class _ShardedStack(Stack):
 
     def _cut(self, data: Sequence[TrialData]) -> list[Batch]:
         return [self.shard.cut(data[0], i, self.device) for i in range(len(data[0].batches))]
-
-    def _step(self, X: Tensor, prior: Tensor) -> Step | GraphedStep:
-        return self._plain_step(_ShardedStep, X, prior)
 
     def _measure(self, monitors: Sequence[Monitor]) -> dict[str, Tensor]:
         """Measured once, so that all workers agree to the last bit on when to stop."""
@@ -134,25 +146,29 @@ class _ShardedStack(Stack):
         return super().results()
 
 
-class _ShardedStep(Step):
-    """A step on one worker's part of a batch, along the gradient of the whole batch."""
+def _along_all(update: Callable[..., None]) -> Callable[..., None]:
+    """An optimizer's update along the gradients of the whole batch, of which workers have parts."""
 
-    def __call__(self, batch: Batch) -> None:
-        """Train on one batch."""
-        assert isinstance(batch, ShardedBatch)
-        _set_slots(self.learner, batch.slots)
-        super().__call__(batch)
-
-    def _joined(self, gradients: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    def joined(
+        parameters: list[Tensor],
+        first: list[Tensor],
+        second: list[Tensor],
+        rates: list[Tensor],
+        gradients: list[Tensor],
+        *others: Any,
+    ) -> None:
         flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
         dist.all_reduce(flat)
         parts = (flat / dist.get_world_size()).split([g.numel() for g in gradients])
-        return tuple(part.view_as(g) for part, g in zip(parts, gradients, strict=True))
+        whole = [part.view_as(g) for part, g in zip(parts, gradients, strict=True)]
+        update(parameters, first, second, rates, whole, *others)
+
+    return joined
 
 
 def _set_slots(learner: Learner, slots: Tensor | None) -> None:
     """Tell dropout where the instances that come stand in the whole batch."""
-    for module in learner.model.modules():  # type: ignore[attr-defined]
+    for module in learner.model.modules():
         if isinstance(module, KeyedDropout):
             module.slots = slots
 

@@ -14,7 +14,14 @@ from unbag.training import Monitor, held_out_risk
 from unbag.training.batches import as_inputs
 from unbag_paper.data import Labelled
 
-__all__ = ["HELD_OUT_BAG_SIZE", "error_monitors", "held_out_half", "logits_on", "shared_monitors"]
+__all__ = [
+    "HELD_OUT_BAG_SIZE",
+    "error_monitors",
+    "held_out_half",
+    "labelled_error",
+    "logits_on",
+    "shared_monitors",
+]
 
 # Half of a test set of 10,000 makes five bags of 1000, too few to select by; 50 of 100 will do.
 HELD_OUT_BAG_SIZE = 100
@@ -57,6 +64,24 @@ def error_monitors(data: Labelled, *, bag_size: int, device: str) -> list[Monito
         "held_out_square": lambda logits: square(logits[:, :cut]),
     }
     return shared_monitors(X, measures)
+
+
+def labelled_error(X: Any, y: Any, *, name: str = "test_error") -> Monitor:
+    """Share of wrong hard predictions on labelled instances."""
+    given = np.asarray(y)
+    if given.shape not in [(len(X),), (len(X), 1)]:
+        raise ValueError(
+            f"y must have one label an instance, {len(X)} in all, got an array of shape "
+            f"{given.shape}. With several classes, pass the number of each instance's class."
+        )
+    labels = torch.as_tensor(given.reshape(-1))
+
+    def measure(logits: Tensor) -> Tensor:
+        binary = logits.shape[-1] == 1
+        predicted = logits.squeeze(-1) > 0 if binary else logits.argmax(dim=-1)
+        return (predicted != labels.to(logits.device, non_blocking=True)).float().mean(dim=-1)
+
+    return Monitor(name, X, measure)
 
 
 @torch.no_grad()

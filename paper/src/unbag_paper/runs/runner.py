@@ -59,7 +59,7 @@ class Runner:
     deadline : float, optional
         Value of `time.monotonic()` by which everything must be saved.
     settings : mapping
-        Further arguments of the engine's `Settings`.
+        Further arguments of `EngineSettings`.
     executor : Executor, optional
         Where stacks are trained, as many as fit before the deadline at once; None trains them
         here, in turn.

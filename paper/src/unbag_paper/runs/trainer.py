@@ -11,9 +11,9 @@ import torch
 
 from unbag.bags import Bags, make_bags
 from unbag.errors import TrainingError
-from unbag.training import Monitor, Settings, Trial, TrialResult, train
+from unbag.training import Monitor, Trial, TrialResult
 from unbag.training.batches import as_inputs
-from unbag_paper.compiled import engine_settings
+from unbag_paper.compiled import EngineSettings, train
 from unbag_paper.data import Labelled
 from unbag_paper.runs.label_free_error import ERROR_FROM_BAGS, error_from_bags, hard_predictions
 from unbag_paper.runs.monitors import error_monitors, logits_on
@@ -36,7 +36,7 @@ class Trainer:
     data : mapping from str to Labelled
     device : str
     settings : mapping
-        Further arguments of `engine_settings`.
+        Further arguments of `EngineSettings`.
     """
 
     def __init__(
@@ -74,14 +74,14 @@ class Trainer:
     ) -> dict[TrialSpec, TrialResult]:
         first = stack[0]
         bags = [self._bags(spec) for spec in stack]
-        settings = Settings(
+        settings = EngineSettings(
             max_epochs=epochs,
             bags_per_batch=first.bags_per_batch or bags[0].n_bags,
             shuffle=first.redraw or first.conditions == "ours",
             redraw=first.redraw,
             schedule=first.schedule,
             device=self.device,
-            **engine_settings(self.settings),
+            **self.settings,
         )
         trials = {Trial(s.make_rule(), s.learning_rate or 0.0, s.seed): s for s in stack}
         results = train(list(trials), bags, model=first.model, monitors=monitors, settings=settings)
