@@ -88,7 +88,7 @@ def _row(rule: Rule) -> str:
         rule.paper_name,
         _unbiasedness(rule),
         bound,
-        f"{rule.min_bags} or more" if rule.differentiable else "exact minimiser only",
+        f"{rule.min_bags} or more",
         rule.use_when,
     ]
     return "| " + " | ".join(cells) + " |"

@@ -24,8 +24,7 @@ import torch
 from torch.nn.functional import conv2d, max_pool2d
 
 from unbag import BagBatch, make_bags
-from unbag.models import MODELS
-from unbag.models.convolution import Convolution
+from unbag.models.nets import Convolution
 from unbag.rules import DebiasedSquare
 from unbag.training import Trial
 from unbag.training.batches import as_inputs
@@ -33,6 +32,7 @@ from unbag_paper.compiled import CompiledTraining, EngineSettings
 from unbag_paper.data import Labelled
 from unbag_paper.errors import CompilationWarning
 from unbag_paper.kernels import fused_convolution
+from unbag_paper.nets import NETS
 from unbag_paper.runs.grid import load_grids
 from unbag_paper.runs.trainer import Trainer
 
@@ -66,7 +66,7 @@ def random_images(shape, n=N_INSTANCES, seed=0):
 
 
 def eager_loop(name, X, n_steps):
-    net = MODELS[name](tuple(X.shape[1:]), 1).to(DEVICE)
+    net = NETS[name](tuple(X.shape[1:]), 1).to(DEVICE)
     optimizer = torch.optim.Adam(net.parameters(), eps=1e-7)
     rule = DebiasedSquare()
     rows = torch.randint(len(X), (n_steps, 1000), device=DEVICE)

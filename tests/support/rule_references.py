@@ -116,7 +116,7 @@ REFERENCES = {
     "EasyLog(prior='plug_in', offset=0.0)": lambda *data: easy(*data, log_loss),
     "EasySquare(prior='split')": lambda *data: easy_split(*data, square_loss),
     "EasyLog(prior='split', offset=0.0)": lambda *data: easy_split(*data, log_loss),
-    "Eprm()": eprm,
+    "EprmRule()": eprm,
     "CountLikelihood(exact_up_to=1000)": count_likelihood,
     "CountPosterior(votes=2)": count_posterior,
 }

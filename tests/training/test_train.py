@@ -11,7 +11,7 @@ from torch import nn
 from unbag import Bags, make_bags
 from unbag.errors import BagDataError, StackingWarning
 from unbag.models import MODELS
-from unbag.rules import CountLikelihood, DebiasedSquare, EasyLog, Eprm, ProportionSquare
+from unbag.rules import CountLikelihood, DebiasedSquare, EasyLog, ProportionSquare
 from unbag.training import Settings, Trial, held_out_risk, train
 from unbag.training.monitor import Monitor
 from unbag.training.record import Record
@@ -40,14 +40,13 @@ def test_a_stack_gives_what_each_trial_gives_alone(rng, bag_size, redraw):
         np.testing.assert_allclose(result.history["loss"], alone.history["loss"], rtol=1e-4)
 
 
-@pytest.mark.parametrize("model", ["cnn_small", "cnn_large", "cnn_padded"])
-def test_dropout_is_the_same_in_a_stack(rng, model):
+def test_dropout_is_the_same_in_a_stack(rng):
     X = rng.integers(0, 256, size=(60, 1, 16, 16), dtype=np.uint8)
     bags = make_bags(X, rng.integers(0, 2, size=60), bag_size=5, seed=0)
     trials = [Trial(seed=seed) for seed in range(2)]
     settings = Settings(max_epochs=2, bags_per_batch=6)
-    together = train(trials, bags, model=model, settings=settings)
-    [alone] = train(trials[1:], bags, model=model, settings=settings)
+    together = train(trials, bags, model="cnn_small", settings=settings)
+    [alone] = train(trials[1:], bags, model="cnn_small", settings=settings)
     torch.testing.assert_close(weights_of(together[1]), weights_of(alone), rtol=1e-3, atol=1e-4)
 
 
@@ -283,8 +282,6 @@ def test_known_noise_reaches_the_rule(rng):
 def test_bad_arguments_are_refused(rng):
     X, y = problem(rng)
     bags = make_bags(X, y, bag_size=10, seed=0)
-    with pytest.raises(ValueError, match="no gradient"):
-        Trial(Eprm())
     with pytest.raises(ValueError, match="learning_rate"):
         Trial(learning_rate=0)
     with pytest.raises(BagDataError, match="bags_per_batch"):

@@ -9,7 +9,7 @@ import pytest
 from paper.tests.support.handmade import spec
 from paper.tests.support.small_grid import small_grid
 
-from unbag.models import MODELS
+from unbag_paper.nets import NETS
 from unbag_paper.runs.grid import GRIDS, RuleEntry, load_grids
 from unbag_paper.runs.rows import read_rows
 from unbag_paper.runs.trial_spec import TrialSpec
@@ -20,7 +20,7 @@ from unbag_paper.tables.published import published_error
 def test_every_grid_loads_and_names_real_rules(name):
     for grid in load_grids(name):
         for cell in grid.cells():
-            assert cell.model in MODELS
+            assert cell.model in NETS
             if cell.rule.name != "ridge":
                 cell.spec.make_rule()
 

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from unbag.models.resnet import residual_net
+from unbag.models.nets import residual_net
 from unbag_paper.data import Labelled
 from unbag_paper.league.spec import RunSpec
 

@@ -18,7 +18,7 @@ from unbag_paper.compiled import EngineSettings
 from unbag_paper.distributed.sharding import ShardedBagBatch, gather_shards, shard_bags
 from unbag_paper.distributed.training import train_sharded
 
-EVERY_RULE = [v for rule in RULES.values() for v in rule.variants() if v.differentiable]
+EVERY_RULE = [v for rule in RULES.values() for v in rule.variants()]
 # Bags of the whole batch, and how many of them the first of two workers holds.
 LAYOUTS = [([3, 3, 3, 3], 1), ([1, 4, 2, 5, 3], 3), ([2, 4, 3], 0), ([3, 3], 2)]
 

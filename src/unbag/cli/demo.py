@@ -89,7 +89,7 @@ def run_bag_size(bag_size: int, *, seed: int, epochs: int) -> list[Outcome]:
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_state=seed)
     bags = make_bags(X_train, y_train, bag_size=bag_size, seed=seed)
     held_out = make_bags(X_test, y_test, bag_size=bag_size, seed=seed + 1)
-    rules = {name: rule() for name, rule in RULES.items() if rule.differentiable}
+    rules = {name: rule() for name, rule in RULES.items()}
     rules["debiased_square, moving"] = DebiasedSquare(debias="moving")  # as in the paper
     settings = Settings(max_epochs=epochs, redraw=True, progress=True)
     results = train([Trial(rule, 3e-3, seed) for rule in rules.values()], bags, settings=settings)

@@ -1,17 +1,17 @@
-"""The paper's five architectures and the tabular net, as functions of the input's shape."""
+"""Architectures, as functions of the input's shape."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import conv2d, max_pool2d
 
-from unbag.models.convolution import Convolution
 from unbag.models.dropout import KeyedDropout
-from unbag.models.resnet import residual_net
+from unbag.models.resnet import ResNet
 
 __all__ = [
     "MODELS",
@@ -101,15 +101,45 @@ class Dense(nn.Linear):
         return (self.weight @ x.t()).t() + self.bias
 
 
+class Convolution(nn.Conv2d):
+    """A 3 x 3 convolution, its ReLU, and optionally 2 x 2 max pooling.
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+    padding : int
+        Zeros around the image.
+    pool : int
+        1 for no pooling, 2 for windows of 2 x 2.
+
+    Examples
+    --------
+    >>> Convolution(1, 32, pool=2)(torch.zeros(5, 1, 28, 28)).shape
+    torch.Size([5, 32, 13, 13])
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, *, padding: int = 0, pool: int = 1
+    ) -> None:
+        super().__init__(in_channels, out_channels, 3, padding=padding)
+        self.pool = pool
+        self.pad = padding
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Convolve, rectify and pool."""
+        value = conv2d(x, self.weight, self.bias, padding=self.pad).relu()
+        return value if self.pool == 1 else max_pool2d(value, self.pool)
+
+
 def linear(input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
     """One dense layer."""
-    return nn.Sequential(nn.Flatten(), _dense(_size(input_shape), n_outputs))
+    return nn.Sequential(nn.Flatten(), dense(_size(input_shape), n_outputs))
 
 
 def two_layer(input_shape: tuple[int, ...], n_outputs: int, *, width: int) -> nn.Module:
     """One hidden layer of ReLU units."""
     return nn.Sequential(
-        nn.Flatten(), _dense(_size(input_shape), width), nn.ReLU(), _dense(width, n_outputs)
+        nn.Flatten(), dense(_size(input_shape), width), nn.ReLU(), dense(width, n_outputs)
     )
 
 
@@ -131,50 +161,30 @@ def tabular(
         nn.Flatten(),
         Standardize(n_features),
         KeyedDropout(input_dropout),
-        _dense(n_features, width),
+        dense(n_features, width),
         nn.ReLU(),
         KeyedDropout(dropout),
-        _dense(width, n_outputs),
+        dense(width, n_outputs),
     )
 
 
 def small_cnn(input_shape: tuple[int, ...], n_outputs: int, *, dropout: bool = True) -> nn.Module:
     """Two convolutions, each pooled, and a dense layer behind dropout."""
-    channels = _image_shape(input_shape)[0]
-    features = nn.Sequential(_convolution(channels, 32, pool=2), _convolution(32, 64, pool=2))
+    channels = image_shape(input_shape)[0]
+    features = nn.Sequential(convolution(channels, 32, pool=2), convolution(32, 64, pool=2))
     return nn.Sequential(
         features,
         nn.Flatten(),
         KeyedDropout(0.5 * dropout),
-        _dense(_feature_size(features, input_shape), n_outputs),
+        dense(feature_size(features, input_shape), n_outputs),
     )
 
 
-def large_cnn(
-    input_shape: tuple[int, ...], n_outputs: int, *, padding: int = 0, dropout: bool = True
+def residual_net(
+    input_shape: tuple[int, ...], n_outputs: int, *, widths: Sequence[int], n_blocks: int
 ) -> nn.Module:
-    """Two blocks of two convolutions, and two dense layers, with dropout throughout.
-
-    The paper does not state its padding, and its code has none; in the well-known Keras example
-    that this architecture comes from, the first convolution of a block keeps the image's size.
-    """
-    channels = _image_shape(input_shape)[0]
-    features = nn.Sequential(
-        _convolution(channels, 32, padding=padding),
-        _convolution(32, 32, pool=2),
-        KeyedDropout(0.25 * dropout),
-        _convolution(32, 64, padding=padding),
-        _convolution(64, 64, pool=2),
-        KeyedDropout(0.25 * dropout),
-    )
-    return nn.Sequential(
-        features,
-        nn.Flatten(),
-        _dense(_feature_size(features, input_shape), 512),
-        nn.ReLU(),
-        KeyedDropout(0.5 * dropout),
-        _dense(512, n_outputs),
-    )
+    """A `ResNet` for images of this shape."""
+    return ResNet(image_shape(input_shape)[0], n_outputs, widths=widths, n_blocks=n_blocks)
 
 
 MODELS: dict[str, ModelBuilder] = {
@@ -182,10 +192,6 @@ MODELS: dict[str, ModelBuilder] = {
     "mlp100": partial(two_layer, width=100),
     "mlp1000": partial(two_layer, width=1000),
     "cnn_small": small_cnn,
-    "cnn_large": large_cnn,
-    "cnn_padded": partial(large_cnn, padding=1),
-    "cnn_small_plain": partial(small_cnn, dropout=False),
-    "cnn_large_plain": partial(large_cnn, dropout=False),
     "mlp": tabular,
     "resnet18": partial(residual_net, widths=(64, 128, 256, 512), n_blocks=2),
     "wrn16_2": partial(residual_net, widths=(32, 64, 128), n_blocks=2),
@@ -213,11 +219,11 @@ def get_model(model: str | ModelBuilder | Any) -> ModelBuilder:
     return MODELS[model]
 
 
-def _dense(n_inputs: int, n_outputs: int) -> nn.Linear:
+def dense(n_inputs: int, n_outputs: int) -> nn.Linear:
     return _glorot(Dense(n_inputs, n_outputs))
 
 
-def _convolution(n_inputs: int, n_outputs: int, *, padding: int = 0, pool: int = 1) -> nn.Module:
+def convolution(n_inputs: int, n_outputs: int, *, padding: int = 0, pool: int = 1) -> nn.Module:
     return _glorot(Convolution(n_inputs, n_outputs, padding=padding, pool=pool))
 
 
@@ -231,7 +237,7 @@ def _size(shape: tuple[int, ...]) -> int:
     return int(torch.Size(shape).numel())
 
 
-def _image_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+def image_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     if len(shape) != 3:
         raise ValueError(
             f"A convolutional net needs images of shape (channels, height, width), got {shape}. "
@@ -240,7 +246,7 @@ def _image_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape
 
 
-def _feature_size(features: nn.Module, input_shape: tuple[int, ...]) -> int:
+def feature_size(features: nn.Module, input_shape: tuple[int, ...]) -> int:
     """Numbers that the convolutions make of an image."""
     try:
         with torch.no_grad():

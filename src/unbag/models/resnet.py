@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
-__all__ = ["ResNet", "residual_net"]
+__all__ = ["ResNet"]
 
 
 class ResidualBlock(nn.Module):
@@ -78,18 +78,6 @@ class ResNet(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Logits of images (n, channels, height, width)."""
         return self.head(self.features(x))
-
-
-def residual_net(
-    input_shape: tuple[int, ...], n_outputs: int, *, widths: Sequence[int], n_blocks: int
-) -> nn.Module:
-    """Build a `ResNet` for images of this shape."""
-    if len(input_shape) != 3:
-        raise ValueError(
-            f"A residual net needs images of shape (channels, height, width), got {input_shape}. "
-            "Reshape X, or use model='mlp'."
-        )
-    return ResNet(input_shape[0], n_outputs, widths=widths, n_blocks=n_blocks)
 
 
 def _initialise(module: nn.Module) -> None:

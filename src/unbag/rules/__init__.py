@@ -9,7 +9,6 @@ from unbag.rules.count_likelihood import CountLikelihood
 from unbag.rules.count_posterior import CountPosterior
 from unbag.rules.debiased_square import DebiasedSquare
 from unbag.rules.easy import EasyLog, EasySquare
-from unbag.rules.eprm import Eprm
 from unbag.rules.factorial_moments import FactorialMoments
 from unbag.rules.proportion_matching import ProportionLog, ProportionSquare
 
@@ -20,7 +19,6 @@ __all__ = [
     "DebiasedSquare",
     "EasyLog",
     "EasySquare",
-    "Eprm",
     "FactorialMoments",
     "InstanceLoss",
     "ProportionLog",
@@ -32,7 +30,6 @@ __all__ = [
 RULES: dict[str, type[Rule]] = {
     rule.name: rule
     for rule in (
-        Eprm,
         ProportionSquare,
         ProportionLog,
         DebiasedSquare,

@@ -30,8 +30,6 @@ class Rule(ABC):
     """When to choose the rule. Shown in the table of rules in the documentation."""
     tasks: ClassVar[tuple[Task, ...]] = ("binary", "multiclass", "multilabel")
     """Tasks for which the rule is defined."""
-    differentiable: ClassVar[bool] = True
-    """Whether the loss can be minimised by gradient descent."""
 
     @classmethod
     def variants(cls) -> tuple[Rule, ...]:

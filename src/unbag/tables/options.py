@@ -27,7 +27,7 @@ __all__ = ["HELD_OUT", "NETS", "FitOptions", "candidates_of"]
 
 HELD_OUT = (0.05, 0.4)
 ROWS_SEEN, MANY_VALUES = 10_000_000, 1_000_000
-NETS = tuple(name for name, rule in RULES.items() if rule.differentiable)
+NETS = tuple(RULES)
 TREES = ("em", "boosting", "count_boosting")  # of LightGBM
 STREAMED = ("ridge", "debiased_square", "proportion_log", "easy_log")
 MODELS = ("prior", "ridge", "logistic", "rate_logistic", *TREES, *NETS)

@@ -39,10 +39,6 @@ class Trial:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not self.rule.differentiable:
-            raise ValueError(
-                f"rule {self.rule.name!r} has no gradient; unbag_paper.exact minimises it exactly."
-            )
         if not self.learning_rate > 0:
             raise ValueError(f"learning_rate must be positive, got {self.learning_rate}.")
 

@@ -13,6 +13,7 @@ from unbag.training import Monitor, Settings, Training, Trial, TrialResult
 from unbag.training.stack import Stack
 from unbag_paper.compiled.settings import EngineSettings, torch_switches
 from unbag_paper.compiled.stack import CompiledStack
+from unbag_paper.nets import get_net
 
 __all__ = ["CompiledTraining", "train"]
 
@@ -20,14 +21,21 @@ __all__ = ["CompiledTraining", "train"]
 class CompiledTraining(Training):
     """Compile what is checked to compute the same, and overlap nets that cannot be stacked.
 
-    Parameters are those of `Training`, with `EngineSettings`.
+    Parameters are those of `Training`, with `EngineSettings` and the nets of `NETS`.
     """
 
     stack_kind: ClassVar[type[Stack]] = CompiledStack
     settings: EngineSettings
 
-    def __init__(self, *parts: Any, settings: Settings | None = None, **options: Any) -> None:
-        super().__init__(*parts, settings=EngineSettings.of(settings), **options)
+    def __init__(
+        self,
+        *parts: Any,
+        model: str | ModelBuilder = "mlp",
+        settings: Settings | None = None,
+        **options: Any,
+    ) -> None:
+        engine = EngineSettings.of(settings)
+        super().__init__(*parts, model=get_net(model), settings=engine, **options)
 
     @property
     def stacks_at_once(self) -> int:  # type: ignore[override]

@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from unbag.bags import Bags
-from unbag.models import KeyedDropout, ModelBuilder, Moments, get_model, join_moments
+from unbag.models import KeyedDropout, ModelBuilder, Moments, join_moments
 from unbag.randomness import derive_seed
 from unbag.training.batches import Batch, TrialData, as_tensor, trial_data
 from unbag.training.learners import Learner
@@ -24,6 +24,7 @@ from unbag_paper.compiled.settings import EngineSettings, torch_switches
 from unbag_paper.compiled.stack import CompiledStack
 from unbag_paper.distributed.checkpoint import Checkpoints, description
 from unbag_paper.distributed.sharding import Shard, ShardedBatch, gather_shards
+from unbag_paper.nets import get_net
 
 __all__ = ["train_sharded"]
 
@@ -74,7 +75,7 @@ def train_sharded(
     shard, device = gather_shards(bags), torch.device(settings.device)
     data = trial_data(trial, shard.table, settings)
     X = as_tensor(bags.X, device)
-    stack = _ShardedStack(shard, trial, data, X, get_model(model), settings)
+    stack = _ShardedStack(shard, trial, data, X, get_net(model), settings)
     about = description(stack, shard.table, monitors)
     saved = Checkpoints(checkpoints, about) if checkpoints is not None else None
     begin = saved.restore(stack) if saved is not None else 0

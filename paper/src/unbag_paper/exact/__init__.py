@@ -10,6 +10,7 @@ from unbag_paper.exact.count_rules import (
     bag_loss,
 )
 from unbag_paper.exact.counted_bags import CountedBags, combine_small_bags, counted_bags
+from unbag_paper.exact.eprm_rule import EprmRule
 from unbag_paper.exact.finite import FiniteMinimisers, minimise_finite, symmetrise
 from unbag_paper.exact.intervals import Interval, IntervalMinimisers, minimise_intervals
 from unbag_paper.exact.linear import LinearMinimisers, minimise_linear
@@ -25,6 +26,7 @@ __all__ = [
     "Cut",
     "CutMinimisers",
     "EasyLLP",
+    "EprmRule",
     "FiniteMinimisers",
     "Interval",
     "IntervalMinimisers",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from unbag.models.convolution import Convolution
+from unbag.models.nets import Convolution
 
 __all__ = ["KernelConvolution", "fused_convolution", "use_kernels"]
 

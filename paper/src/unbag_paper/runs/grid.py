@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import Any, Literal
 
-from unbag.models import MODELS
 from unbag.rules import RULES
+from unbag_paper.nets import NETS
 from unbag_paper.runs.trial_spec import RIDGE, RIDGE_POINTS, Conditions, TrialSpec
 
 __all__ = ["GRIDS", "Cell", "Grid", "Part", "RuleEntry", "Teacher", "check_known", "load_grids"]
@@ -70,7 +70,7 @@ class Teacher:
     learning_rate: float
 
     def __post_init__(self) -> None:
-        check_known("teacher: model", [self.model], MODELS)
+        check_known("teacher: model", [self.model], NETS)
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Grid:
     stacks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_known("models", self.models, MODELS)
+        check_known("models", self.models, NETS)
 
     def cells(self) -> Iterator[Cell]:
         """Every cell, model by model and bag size by bag size."""

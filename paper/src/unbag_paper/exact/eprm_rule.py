@@ -11,19 +11,20 @@ from torch import Tensor
 from unbag.bags.batch import BagBatch
 from unbag.rules.base import InstanceLoss, Rule
 
-__all__ = ["Eprm"]
+__all__ = ["EprmRule"]
 
 
 @dataclass(frozen=True)
-class Eprm(Rule):
+class EprmRule(Rule):
     r"""Fraction of bags whose hard predictions do not match the bag's proportion (EPRM).
 
     .. math:: \hat L = \mathrm{mean}_i \, \mathbb 1\{r_i \neq 0\}
 
     Notes
     -----
-    A loss on hard predictions. It has no gradient; ``unbag_paper.exact`` minimises it exactly. It
-    learns at the fast rate 1/n under realizability, and can need :math:`2^k` bags otherwise.
+    A loss on hard predictions, for batches of any task. It has no gradient; `EPRM` minimises it
+    exactly, by counts. It learns at the fast rate 1/n under realizability, and can need
+    :math:`2^k` bags otherwise.
 
     References
     ----------
@@ -31,7 +32,7 @@ class Eprm(Rule):
 
     Examples
     --------
-    >>> Eprm()(torch.tensor([1.0, -1.0, 1.0, 1.0]), BagBatch(torch.tensor([0.5, 0.5]), 2))
+    >>> EprmRule()(torch.tensor([1.0, -1.0, 1.0, 1.0]), BagBatch(torch.tensor([0.5, 0.5]), 2))
     tensor(0.5000)
     """
 
@@ -42,7 +43,6 @@ class Eprm(Rule):
         "Small hypothesis classes that contain a perfect classifier, and exact counts. Minimised "
         "by `unbag_paper.exact`."
     )
-    differentiable: ClassVar[bool] = False
 
     def loss(self, logits: Tensor, batch: BagBatch) -> Tensor:
         """Compute the fraction of bags that are not matched."""
