@@ -1,6 +1,5 @@
 """Charts: drawn as SVG without any dependency, or by matplotlib if it is installed."""
 
-from unbag.charts.chart import Chart, Series
-from unbag.charts.metrics import calibration_chart, roc_chart
+from unbag.charts.chart import Chart, Series, calibration_chart, roc_chart
 
 __all__ = ["Chart", "Series", "calibration_chart", "roc_chart"]

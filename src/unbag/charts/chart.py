@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from unbag.extras import import_extra
 
-__all__ = ["Chart", "Kind", "Series", "is_number"]
+__all__ = ["Chart", "Kind", "Series", "calibration_chart", "roc_chart"]
 
 Kind = Literal["line", "points", "bars", "intervals"]
 Ends = tuple[float, float]
+Curves = Mapping[str, Mapping[str, Any]]
 
 
-def is_number(*values: float | None) -> bool:
-    """Whether all values are there and finite."""
+def _is_number(*values: float | None) -> bool:
     return all(value is not None and math.isfinite(value) for value in values)
 
 
@@ -48,12 +48,11 @@ class Series:
         """Points with their intervals, as (x, y, low, high); without one, it has no width."""
         centre = self.x if self.kind == "intervals" else self.y
         low, high = (list(end) if len(end) else list(centre) for end in (self.low, self.high))
-        ends = [
-            (c if not is_number(a) else a, c if not is_number(b) else b)
-            for a, b, c in zip(low, high, centre, strict=True)
+        return [
+            (float(x), float(y), a if _is_number(a) else c, b if _is_number(b) else c)
+            for x, y, a, b, c in zip(self.x, self.y, low, high, centre, strict=True)
+            if _is_number(x, y)
         ]
-        rows = zip(self.x, self.y, ends, strict=True)
-        return [(float(x), float(y), *e) for x, y, e in rows if is_number(x, y)]
 
 
 @dataclass(frozen=True)
@@ -110,9 +109,24 @@ class Chart:
     def draw(self, ax: Any = None) -> Any:
         """Draw with matplotlib on these axes, or on new ones, and return them."""
         import_extra("matplotlib", extra="plot", purpose="This picture")
-        from unbag.charts.axes import draw
+        if ax is None:
+            from matplotlib.figure import Figure
 
-        return draw(self, ax)
+            height = max(4.0, 1.5 + 0.3 * len(self.names))
+            ax = Figure(figsize=(6, height), layout="constrained").subplots()
+        for number, series in enumerate(self.series):
+            _draw_series(ax, series, f"C{number}")
+        if self.unit:
+            ax.plot([0, 1], [0, 1], ":", color="0.6")
+        if self.names:
+            ax.set_yticks(range(len(self.names)), self.names)
+            ax.set_ylim(len(self.names) - 0.5, -0.5)
+        if self.log:
+            ax.set(xscale="log", yscale="log")
+        ax.set(title=self.title, xlabel=self.x_label, ylabel=self.y_label)
+        if any(series.name for series in self.series):
+            ax.legend(fontsize="small")
+        return ax
 
     def ends(self) -> tuple[Ends, Ends]:
         """Range of the axes: the unit square, or what holds all values."""
@@ -124,9 +138,49 @@ class Chart:
         return self._span_of("x", zero=False), self._span_of("y", zero=bars or not self.log)
 
     def _span_of(self, axis: Literal["x", "y"], *, zero: bool) -> Ends:
-        values = [float(v) for s in self.series for v in getattr(s, axis) if is_number(v)]
+        values = [float(v) for s in self.series for v in getattr(s, axis) if _is_number(v)]
         across = [s for s in self.series if s.kind == "intervals"] if axis == "x" else []
         values += [end for s in across for _, _, *ends in s.rows() for end in ends]
         low, high = min(values, default=0.0), max(values, default=1.0)
         low = min(low, 0.0) if zero else low
         return (low, high) if low != high else (low - 0.5, high + 0.5)
+
+
+def _draw_series(ax: Any, series: Series, color: str) -> None:
+    if series.kind == "bars":
+        widths = [b - a for a, b in zip(series.x[:-1], series.x[1:], strict=True)]
+        ax.bar(series.x[:-1], series.y, widths, align="edge", color=color, label=series.name)
+        return
+    x, y, low, high = zip(*series.rows(), strict=True) if series.rows() else [()] * 4
+    label = series.name or None
+    if series.kind == "line":
+        ax.plot(x, y, color=color, label=label)
+        if len(series.low):
+            ax.fill_between(x, low, high, alpha=0.2, color=color, linewidth=0)
+    elif series.kind == "intervals":
+        ax.hlines(y, low, high, color=color, lw=5, alpha=0.35)
+        ax.plot(x, y, "|", color=color, ms=10, mew=2, label=label)
+    else:
+        if len(series.low):
+            ax.vlines(x, low, high, color=color, lw=1)
+        ax.plot(x, y, "o", color=color, ms=4, label=label)
+
+
+def roc_chart(curves: Curves) -> Chart:
+    """ROC curves by name, each with `x`, `y`, `low` and `high`; the band is pointwise."""
+    labels = "false positive rate", "true positive rate"
+    return Chart("ROC from bags", *labels, _series(curves, "line"), unit=True)
+
+
+def calibration_chart(curves: Curves) -> Chart:
+    """Share of positives against the mean score of each bin, with intervals."""
+    labels = "mean score", "share of positives"
+    return Chart("Calibration from bags", *labels, _series(curves, "points"), unit=True)
+
+
+def _series(curves: Curves, kind: Kind) -> list[Series]:
+    several = len(curves) > 1
+    return [
+        Series(c["x"], c["y"], c["low"], c["high"], name if several else "", kind)
+        for name, c in curves.items()
+    ]

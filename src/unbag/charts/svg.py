@@ -32,7 +32,7 @@ def render(chart: Chart) -> str:
     """The whole picture."""
     frame, title = _Frame(chart), escape(chart.title)
     guide = f'<path {GUIDE} d="{frame.path([(0, 0), (1, 1)])}"/>' if chart.unit else ""
-    drawn = [frame.series(series, number) for number, series in enumerate(chart.series)]
+    drawn = [getattr(frame, s.kind)(s, number) for number, s in enumerate(chart.series)]
     legend, height = _legend(chart, frame.height)
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img"'
     body = "".join([f"<title>{title}</title>", frame.axes(), guide, *drawn, legend])
@@ -86,11 +86,7 @@ class _Frame:
         parts.append(f"<text {MIDDLE} {upright}>{escape(chart.y_label)}</text>")
         return "".join(parts)
 
-    def series(self, series: Series, number: int) -> str:
-        draw = {"bars": self._bars, "line": self._line, "points": self._points}
-        return draw.get(series.kind, self._intervals)(series, number)
-
-    def _bars(self, series: Series, number: int) -> str:
+    def bars(self, series: Series, number: int) -> str:
         parts = []
         for count, low, high in zip(series.y, series.x[:-1], series.x[1:], strict=True):
             left, width = self.px(low) + 0.5, max(self.px(high) - self.px(low) - 1, 0.5)
@@ -99,7 +95,7 @@ class _Frame:
             parts.append(f'<rect {_paint("bar", number)} {place} height="{height}"/>')
         return "".join(parts)
 
-    def _line(self, series: Series, number: int) -> str:
+    def line(self, series: Series, number: int) -> str:
         rows = series.rows()
         if not rows:
             return ""
@@ -110,7 +106,7 @@ class _Frame:
         line = self.path([(x, y) for x, y, *_ in rows])
         return f'{band}<path {_paint("line", number)} d="{line}"/>'
 
-    def _points(self, series: Series, number: int) -> str:
+    def points(self, series: Series, number: int) -> str:
         parts = []
         for x, y, low, high in series.rows():
             if low != high:
@@ -119,7 +115,7 @@ class _Frame:
             parts.append(_dot(self.px(x), self.py(y), number, 3.5))
         return "".join(parts)
 
-    def _intervals(self, series: Series, number: int) -> str:
+    def intervals(self, series: Series, number: int) -> str:
         parts = []
         for x, y, low, high in series.rows():
             ends = f'x1="{self.px(low)}" x2="{self.px(high)}" y1="{self.py(y)}" y2="{self.py(y)}"'
