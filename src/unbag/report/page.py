@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+from importlib.resources import files
 from typing import Any
 
 from unbag.charts import Chart, Series, calibration_chart, roc_chart
 from unbag.evaluation.importance import importance_chart
 from unbag.evaluation.learning_curve import learning_curve_chart
-from unbag.report.templates import render_template
 
-__all__ = ["render_report"]
+__all__ = ["render_report", "render_template"]
 
 METRICS = {
     "error": "Error: share of single rows predicted wrongly",
@@ -60,29 +62,56 @@ def render_report(record: dict[str, Any]) -> str:
     str
         HTML that needs no network, no script and no other file.
     """
-    amounts = record["data"]["task"] == "amount"
-    given: dict[str, Any] = {
-        "record": record,
-        "charts": charts_of(record),
-        "metrics": {name: metric_words(name) for name in record["evaluation"]["metrics"]},
-    }
-    if amounts:
-        return render_template("amounts.html.jinja", **given)
+    evaluation, checks = record["evaluation"], record["checks"]
     return render_template(
-        "model.html.jinja",
-        **given,
+        "model.html.jinja" if checks else "amounts.html.jinja",
+        record=record,
+        charts=_charts(record),
+        metrics={name: _metric_words(name) for name in evaluation["metrics"]},
         questions=CHECKS,
-        error=record["evaluation"]["metrics"]["error"],
+        error=evaluation["metrics"].get("error"),
         baseline=record["baseline"],
     )
 
 
-def metric_words(name: str) -> str:
+def render_template(
+    name: str, *, packages: Sequence[str] = ("unbag.report",), **values: Any
+) -> str:
+    """Fill in a template, found in the first of some packages that has it.
+
+    Values are escaped, and undefined names are errors.
+    """
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FunctionLoader(partial(_read, packages)),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+    )
+    environment.filters |= {"percent": _percent, "number": _number}
+    return environment.get_template(name).render(**values)
+
+
+def _read(packages: Sequence[str], name: str) -> str | None:
+    found = (files(package).joinpath(name) for package in packages)
+    return next((path.read_text(encoding="utf-8") for path in found if path.is_file()), None)
+
+
+def _percent(share: float | None) -> str:
+    return "not defined" if share is None else f"{100 * share:.1f} %"
+
+
+def _number(value: float | None, digits: int = 4) -> str:
+    return "not defined" if value is None else f"{value:.{digits}f}"
+
+
+def _metric_words(name: str) -> str:
     """What a metric is, and of which class or label.
 
     Examples
     --------
-    >>> metric_words("recall[rate]")
+    >>> _metric_words("recall[rate]")
     'Recall: share of positives that are found (rate)'
     """
     metric, _, output = name.partition("[")
@@ -90,19 +119,18 @@ def metric_words(name: str) -> str:
     return f"{words} ({output.removesuffix(']')})" if output else words
 
 
-def charts_of(record: dict[str, Any]) -> dict[str, Any]:
+def _charts(record: dict[str, Any]) -> dict[str, Any]:
     """Every chart of the page, as SVG."""
     data, evaluation = record["data"], record["evaluation"]
     names = list(data["proportions"])
-    histograms = data["proportion_histogram"].items()
     what = "Averages" if data["task"] == "amount" else "Proportions"
     charts: dict[str, Any] = {
-        "sizes": histogram_chart("Bag sizes", "rows in a bag", data["size_histogram"], whole=True),
+        "sizes": _histogram("Bag sizes", "rows in a bag", data["size_histogram"], whole=True),
         "proportions": [
-            histogram_chart(f"{what}: {name}", f"{what[:-1].lower()} of {name}", found)
-            for name, found in histograms
+            _histogram(f"{what}: {name}", f"{what[:-1].lower()} of {name}", found)
+            for name, found in data["proportion_histogram"].items()
         ],
-        "candidates": candidates_chart(record["candidates"]),
+        "candidates": _candidates(record["candidates"]),
     }
     for curve, draw in (("roc", roc_chart), ("calibration", calibration_chart)):
         if curve in evaluation:
@@ -115,15 +143,12 @@ def charts_of(record: dict[str, Any]) -> dict[str, Any]:
     return {n: v.svg() if isinstance(v, Chart) else [c.svg() for c in v] for n, v in charts.items()}
 
 
-def histogram_chart(
-    title: str, label: str, found: dict[str, list[float]], *, whole: bool = False
-) -> Chart:
-    """Counts of bags between edges."""
+def _histogram(title: str, label: str, found: dict[str, Any], *, whole: bool = False) -> Chart:
     bars = Series(found["edges"], found["counts"], kind="bars")
     return Chart(title, label, "bags", [bars], whole=whole)
 
 
-def candidates_chart(candidates: list[dict[str, Any]]) -> Chart:
+def _candidates(candidates: list[dict[str, Any]]) -> Chart:
     """Square risk of each learner; it is unknown for natural groups."""
     known = [c for c in candidates if c["risk"] is not None]
     value, low, high = ([c["risk"][end] for c in known] for end in ("value", "low", "high"))

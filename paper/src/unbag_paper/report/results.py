@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from unbag.report.templates import render_template
+from unbag.report.page import render_template
 from unbag_paper.report.embedded_images import embedded_figure
 from unbag_paper.report.theory import theory_section
 from unbag_paper.runs.grid import GRIDS, Grid, load_grids
