@@ -92,6 +92,30 @@ def test_weights_are_the_minimum_over_a_grid_of_the_simplex(rng):
     assert found @ matrix @ found <= min(w @ matrix @ w for w in grid) + 1e-9
 
 
+@pytest.mark.parametrize("by", ["risk", "likelihood"])
+def test_a_first_guess_draws_weights_to_it_the_fewer_the_bags(by, rng):
+    guess, gaps = np.array([0.0, 0.0, 1.0]), []
+    for n_bags in (20, 2000):
+        _, data, _ = cross_fit(rng, n_bags=n_bags)
+        best = risk_weights if by == "risk" else likelihood_weights
+        of = risk_matrix(data) if by == "risk" else data
+        alone, drawn = best(of), best(of, guess=guess, strength=1e6)
+        assert np.abs(drawn - guess).max() < 1e-3 < np.abs(alone - guess).max()
+        with_guess = bagged_weights(data, by=by, seed=0, n_draws=5, guess=guess)
+        without = bagged_weights(data, by=by, seed=0, n_draws=5)
+        gaps.append(np.abs(with_guess - without).max())
+    assert gaps[1] < gaps[0] / 4
+
+
+def test_a_guess_of_nothing_for_all_that_remain_is_none(rng):
+    _, data, _ = cross_fit(rng, n_bags=50)
+    without, nothing = (
+        bagged_weights(data, by="risk", seed=0, n_draws=3, guess=guess)
+        for guess in (None, np.zeros(3))
+    )
+    assert without.tolist() == nothing.tolist()
+
+
 def test_likelihood_weights_are_the_minimum_over_a_grid(rng):
     from unbag.estimators.stack_weights import _likeliest_effect, _minus_log
 
@@ -119,9 +143,14 @@ def test_oracle_inequality(n_bags, rng):
         _, data, _ = cross_fit(rng, n_bags=n_bags)
         matrix = risk_matrix(data)
         bound = 2 * np.abs(matrix - truth).max()
-        for weights in (risk_weights(matrix), bagged_weights(data, by="risk", seed=0, n_draws=10)):
+        strength = 20 * np.median(np.diag(matrix)) / n_bags
+        for weights, more in (
+            (risk_weights(matrix), 0.0),
+            (risk_weights(matrix, guess=np.eye(3)[2], strength=strength), 2 * strength),
+            (bagged_weights(data, by="risk", seed=0, n_draws=10), 0.0),
+        ):
             excess = weights @ truth @ weights - best @ truth @ best
-            assert -1e-9 < excess <= bound
+            assert -1e-9 < excess <= bound + more
 
 
 @pytest.mark.parametrize("by", ["risk", "likelihood"])

@@ -22,6 +22,7 @@ __all__ = [
     "Candidates",
     "check_candidates",
     "default_candidates",
+    "first_guess",
     "fit_candidate",
 ]
 
@@ -31,6 +32,8 @@ Candidates = dict[str, Any]
 ONLY_PRIOR = 1e12
 # With fewer bags the rates of bags say too little for a start.
 MIN_BAGS_FOR_RATES = 100
+# Weights before any bag was seen; those of other candidates are 1.
+FIRST_GUESS = {"prior": 0.0, "rate_logistic": 0.0, "em_linear": 3.0}
 
 
 def default_candidates(
@@ -89,6 +92,15 @@ def _trees(*, natural: bool, few: bool, quick: bool) -> list[tuple[str, str, int
     if quick:
         return [("em_rate", "rate", 6)]
     return [("em_rate", "rate", 15), ("em_rate_small", "rate", 4), linear]
+
+
+def first_guess(names: Sequence[str]) -> Array:
+    """Weights of candidates before any bag was seen, up to a factor.
+
+    The constant and the naive model get weight from the bags alone. The linear start with small
+    trees after it is the best single candidate where bags are few.
+    """
+    return np.array([FIRST_GUESS.get(name, 1.0) for name in names])
 
 
 def check_candidates(given: Sequence[tuple[str, Any]]) -> Candidates:

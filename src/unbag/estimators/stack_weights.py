@@ -26,6 +26,9 @@ __all__ = [
 Array = NDArray[Any]
 # Fewer bags cannot tell whether a model is better than the prior.
 MIN_TO_SCREEN = 100
+# How many bags a first guess of weights is worth, in units of a model's risk and of a log
+# likelihood: found on tables for tuning, a gain where bags are few and little elsewhere.
+RISK_GUESS, LIKELIHOOD_GUESS = 20, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,37 +112,55 @@ def _risk_matrix(residuals: Array, sizes: Array) -> Array:
     return mean @ mean.T + (1 - 1 / sizes.sum()) * spread / max(len(sizes) - 1, 1)
 
 
-def risk_weights(matrix: Array) -> Array:
-    r"""Weights :math:`w \ge 0` that add up to one and minimise :math:`w^\top Q w`.
+def risk_weights(matrix: Array, *, guess: Array | None = None, strength: float = 0.0) -> Array:
+    r"""Weights :math:`w \ge 0` that add up to one and minimise :math:`w^\top Q w + s |w - w_0|^2`.
+
+    Parameters
+    ----------
+    matrix : array of shape (n_models, n_models)
+        The quadratic form :math:`Q`.
+    guess : array of shape (n_models,), optional
+        Weights :math:`w_0` that the found ones are drawn to; by default equal ones.
+    strength : float
+        How strongly, :math:`s`.
 
     Examples
     --------
     >>> risk_weights(np.diag([1.0, 3.0])).round(3)
     array([0.75, 0.25])
+    >>> risk_weights(np.diag([1.0, 3.0]), guess=np.array([0.0, 1.0]), strength=4.0).round(3)
+    array([0.25, 0.75])
     """
+    n_models = len(matrix)
+    if guess is None:
+        guess = np.full(n_models, 1 / n_models)
     values, vectors = np.linalg.eigh(matrix)
     root = np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
+    pull = np.sqrt(strength)
     # The last row makes weights add up to one, up to a scale that is divided out.
-    heavy = 1e3 * np.sqrt(max(values[-1], 1e-12))
-    design = np.vstack([root, np.full(len(matrix), heavy)])
-    weights, _ = nnls(design, np.r_[np.zeros(len(matrix)), heavy])
+    heavy = 1e3 * np.sqrt(max(values[-1] + strength, 1e-12))
+    design = np.vstack([root, pull * np.eye(n_models), np.full(n_models, heavy)])
+    weights, _ = nnls(design, np.r_[np.zeros(n_models), pull * guess, heavy])
     return np.asarray(weights / weights.sum())
 
 
-def likelihood_weights(data: CrossFit) -> Array:
-    r"""Weights of the mixture under which held-out counts are likeliest.
+def likelihood_weights(
+    data: CrossFit, *, guess: Array | None = None, strength: float = 0.0
+) -> Array:
+    r"""Weights of the mixture under which held-out counts are likeliest, drawn to a first guess.
 
     A count is Gaussian with mean :math:`m_i = \sum_j f_j` and variance
     :math:`v_i + \tau^2 v_i^2 + k_i^2 s_i`, where :math:`v_i = \sum_j f_j (1 - f_j)` and
-    :math:`\tau^2`, the variance of an effect of the bag on its logits, is the likeliest.
+    :math:`\tau^2`, the variance of an effect of the bag on its logits, is the likeliest. The mean
+    of minus the log likelihood gets the penalty of `risk_weights`.
     """
     weights = np.full(data.n_models, 1 / data.n_models)
+    guess = weights if guess is None else guess
     for _ in range(3):
-        effect = _likeliest_effect(weights, data)
         found = minimize(
-            _minus_log,
+            _penalised,
             weights,
-            args=(data, effect),
+            args=(data, _likeliest_effect(weights, data), guess, strength),
             jac=True,
             method="SLSQP",
             bounds=[(0, 1)] * data.n_models,
@@ -152,6 +173,14 @@ def likelihood_weights(data: CrossFit) -> Array:
         )
         weights = np.clip(found.x, 0, 1) / np.clip(found.x, 0, 1).sum()
     return weights
+
+
+def _penalised(
+    weights: Array, data: CrossFit, effect: float, guess: Array, strength: float
+) -> tuple[float, Array]:
+    value, slope = _minus_log(weights, data, effect)
+    away = weights - guess
+    return value + strength * float(away @ away), slope + 2 * strength * away
 
 
 def _moments(weights: Array, data: CrossFit) -> tuple[Array, Array, Array]:
@@ -203,7 +232,9 @@ def _loss(data: CrossFit, by: str) -> float:
     return _minus_log(alone, data, _likeliest_effect(alone, data))[0]
 
 
-def bagged_weights(data: CrossFit, *, by: str, seed: int, n_draws: int = 40) -> Array:
+def bagged_weights(
+    data: CrossFit, *, by: str, seed: int, n_draws: int = 40, guess: Array | None = None
+) -> Array:
     """Average of the weights that are best for draws of the bags, with replacement.
 
     One choice of weights follows the noise of few bags. The average shares the weight among models
@@ -216,17 +247,26 @@ def bagged_weights(data: CrossFit, *, by: str, seed: int, n_draws: int = 40) -> 
     by : {"risk", "likelihood"}
     seed : int
     n_draws : int
+    guess : array of shape (n_models,), optional
+        Weights before any bag was seen, up to a factor. The more bags, the less they count; by
+        default not at all.
     """
     rng, found = numpy_generator(seed, "weights"), []
-    kept = np.arange(data.n_models)
-    if len(data.sizes) >= MIN_TO_SCREEN:
+    kept, n_bags = np.arange(data.n_models), len(data.sizes)
+    if n_bags >= MIN_TO_SCREEN:
         kept = np.flatnonzero(better_than_prior(data, by=by))
     data, weights = data.only(kept), np.zeros(data.n_models)
+    first, per_bag = None, 0.0
+    if guess is not None and guess[kept].sum() > 0:
+        first, per_bag = guess[kept] / guess[kept].sum(), 1 / n_bags
     for _ in range(n_draws):
-        drawn = data.take(np.sort(rng.integers(0, len(data.sizes), len(data.sizes))))
+        drawn = data.take(np.sort(rng.integers(0, n_bags, n_bags)))
         if by == "risk":
-            found.append(risk_weights(risk_matrix(drawn)))
+            matrix = risk_matrix(drawn)
+            strength = RISK_GUESS * per_bag * max(float(np.median(np.diag(matrix))), 0)
+            found.append(risk_weights(matrix, guess=first, strength=strength))
         else:
-            found.append(likelihood_weights(drawn))
+            strength = LIKELIHOOD_GUESS * per_bag
+            found.append(likelihood_weights(drawn, guess=first, strength=strength))
     weights[kept] = np.mean(found, axis=0)
     return weights

@@ -16,6 +16,7 @@ from unbag.estimators.candidates import (
     Candidates,
     check_candidates,
     default_candidates,
+    first_guess,
 )
 from unbag.estimators.columns import scaled_columns
 from unbag.estimators.folds import BlockEstimator, block_folds
@@ -47,9 +48,11 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
 
     .. math:: \hat R(w) = w^\top Q \, w,
 
-    with :math:`Q` from residuals of bags alone: see `risk_matrix`. Its minimum over the simplex is
-    averaged over draws of the bags. For natural groups, where the pairwise risk is biased, the
-    weights maximise the likelihood of held-out counts with an effect of each bag instead.
+    with :math:`Q` from residuals of bags alone: see `risk_matrix`. Its minimum over the simplex,
+    drawn to a first guess :math:`w_0` by the penalty :math:`s |w - w_0|^2` with
+    :math:`s = O(1 / n)`, is averaged over draws of the :math:`n` bags. For natural groups, where
+    the pairwise risk is biased, the likelihood of held-out counts with an effect of each bag takes
+    the place of the risk.
 
     Parameters
     ----------
@@ -93,9 +96,10 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
     Notes
     -----
     The oracle inequality: for random bags, :math:`n` of them, and :math:`M` candidates, the risk
-    of the mixture with the least :math:`\hat R` exceeds that of the best convex mixture, and so of
-    the best candidate, by at most :math:`2 \max_{m,l} |Q_{ml} - E Q_{ml}| = O(\sqrt{\log M / n})`,
-    because :math:`w^\top Q w` is within that maximum of its expectation for all weights at once.
+    of the mixture with the least penalised :math:`\hat R` exceeds that of the best convex mixture,
+    and so of the best candidate, by at most :math:`2 \max_{m,l} |Q_{ml} - E Q_{ml}| + 2 s =
+    O(\sqrt{\log M / n})`, because :math:`w^\top Q w` is within that maximum of its expectation for
+    all weights at once, and no two weights are further apart than :math:`\sqrt 2`.
     The averaged weights satisfy it up to the convexity of the risk: a mixture is no worse than the
     average of those it is made of.
 
@@ -201,7 +205,7 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
         by = "likelihood" if self.grouping_ == "natural" else "risk"
         weights = np.full(len(names), 1 / len(names))
         if data.n_bags >= MIN_BAGS and len(names) > 1:
-            weights = bagged_weights(cross, by=by, seed=seed)
+            weights = bagged_weights(cross, by=by, seed=seed, guess=first_guess(names))
         weights = np.where(weights < NEGLIGIBLE, 0, weights)
         self.weights_ = dict(zip(names, (weights / weights.sum()).tolist(), strict=True))
         self.candidate_risks_: dict[str, Estimate] = {}
@@ -212,7 +216,7 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
                 name: estimate_risk(own, data, loss="square", parts=parts)
                 for name, own in zip(names, scores, strict=True)
             }
-            honest = _honest_scores(cross, scores, folds, data, seed)
+            honest = _honest_scores(cross, scores, folds, data, seed, first_guess(names))
             self.risk_ = estimate_risk(honest, data, parts=parts)
 
     def _scores(self, X: Array) -> Array:
@@ -251,11 +255,13 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
         }
 
 
-def _honest_scores(cross: CrossFit, scores: Array, folds: Array, data: Bags, seed: int) -> Array:
+def _honest_scores(
+    cross: CrossFit, scores: Array, folds: Array, data: Bags, seed: int, guess: Array
+) -> Array:
     """Scores of the mixture whose weights come from the other folds."""
     found, row_folds = np.empty(scores.shape[1:]), np.repeat(folds, data.sizes)
     for fold in range(folds.max() + 1):
         others, own = cross.take(np.flatnonzero(folds != fold)), row_folds == fold
-        weights = bagged_weights(others, by="risk", seed=seed, n_draws=10)
+        weights = bagged_weights(others, by="risk", seed=seed, n_draws=10, guess=guess)
         found[own] = np.tensordot(weights, scores[:, own], axes=1)
     return np.clip(found, 0, 1)
