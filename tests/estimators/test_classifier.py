@@ -1,6 +1,7 @@
 """What only `BagClassifier` does: bags set aside, early stopping, a risk after fit."""
 
 from dataclasses import replace
+from html import escape
 
 import numpy as np
 import pytest
@@ -61,7 +62,7 @@ def test_without_refit_the_stated_error_is_of_the_classifier_returned(bagged, n_
     bags = make_bags(X[: 10 * n_bags], labels[: 10 * n_bags], bag_size=10, seed=0)
     [aside] = held_out_parts(bags, share=0.2, seed=0, in_folds=False)
     clf = BagClassifier(max_epochs=5, refit=False, random_state=0).fit_bags(bags)
-    assert clf.risk_is_final_ and str(clf).endswith("held-out bags")
+    assert clf.risk_is_final_ and "held-out bags; always" in str(clf)
     own = estimate_risk(clf.predict_proba(bags.X), bags.take(aside))
     assert abs(clf.risk_.value - own.value) < 1e-6
 
@@ -209,9 +210,9 @@ def test_a_fitted_classifier_says_its_error(bagged):
     clf.fit(X, y)
     line = str(clf).removeprefix(before).strip()
     assert line.startswith("estimated error")
-    assert line.endswith("from 300 held-out bags, by nets that had not seen them")
+    assert "from 300 held-out bags, by nets that had not seen them; always 'yes'" in line
     assert repr(clf) == before
-    assert f"<p>{line}</p>" in clf._repr_html_()
+    assert f"<p>{escape(line)}</p>" in clf._repr_html_()
     bundle = clf._repr_mimebundle_()
     assert line in bundle["text/plain"] and f"<p>{line}</p>" in bundle["text/html"]
 

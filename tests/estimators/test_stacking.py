@@ -197,7 +197,7 @@ def test_the_stated_error_is_honest(rng):
         errors.append(clf.risk_.value - (clf.predict(fresh) != truth).mean())
     # Fits to four fifths of the bags are a little worse than the one that is judged.
     assert abs(np.mean(errors)) < 4 * np.std(errors) / np.sqrt(12) + 0.01
-    assert "estimated error" in str(clf)
+    assert "estimated error" in str(clf) and str(clf.baseline_) in str(clf)
 
 
 def test_natural_groups_are_told_from_random_ones(rng):

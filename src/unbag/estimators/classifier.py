@@ -18,6 +18,7 @@ from unbag.estimators.net_folder import describe_net, read_net, read_rule
 from unbag.estimators.risk_repr import RiskRepr
 from unbag.estimators.saving import read_folder, write_folder
 from unbag.evaluation.estimate import Estimate
+from unbag.evaluation.results import Baseline, trivial_baseline
 from unbag.models import ModelBuilder
 from unbag.randomness import draw_seed
 from unbag.rules import Rule, get_rule
@@ -87,6 +88,8 @@ class BagClassifier(RiskRepr, BagEstimator):
         The trained net and its history.
     risk_ : Estimate or None
         Error of single predictions, with an interval, from held-out bags; None without any.
+    baseline_ : Baseline or None
+        The most frequent label, and how often it is wrong; None for a net trained elsewhere.
     risk_is_final_ : bool
         Whether `risk_` is the error of the returned classifier. Otherwise it is the error of nets
         that had not seen the bags.
@@ -203,7 +206,7 @@ class BagClassifier(RiskRepr, BagEstimator):
         """Take over a net that was trained elsewhere, such as on bags larger than memory."""
         self._adopt(task, n_outputs, n_features)
         self.result_, self.n_outputs_, self.risk_, self.pixels_ = result, n_outputs, None, False
-        self.risk_is_final_ = False
+        self.risk_is_final_, self.baseline_ = False, None
         return self
 
     def _fit(self, data: Bags) -> Self:
@@ -211,6 +214,7 @@ class BagClassifier(RiskRepr, BagEstimator):
         check_whole("n_nets", self.n_nets, optional=True)
         trial = Trial(get_rule(self.rule), self.learning_rate, draw_seed(self.random_state))
         self.n_outputs_, self.pixels_ = data.n_outputs, are_pixels(data.X)
+        self.baseline_ = trivial_baseline(data, self.classes_)
         settings = Settings.from_estimator(
             self,
             criterion=None if self.patience is None else "held_out_risk",
@@ -262,6 +266,7 @@ class BagClassifier(RiskRepr, BagEstimator):
             "pixels": self.pixels_,
             "risk": None if self.risk_ is None else asdict(self.risk_),
             "risk_is_final": self.risk_is_final_,
+            "baseline": None if self.baseline_ is None else asdict(self.baseline_),
         }
         net, tensors = describe_net(self.result_, self.model)
         return write_folder(folder, description | {"net": net}, tensors)
@@ -288,4 +293,6 @@ class BagClassifier(RiskRepr, BagEstimator):
         clf.n_outputs_, clf.pixels_ = description["n_outputs"], description["pixels"]
         clf.risk_ = None if description["risk"] is None else Estimate(**description["risk"])
         clf.result_, clf.risk_is_final_ = result, description["risk_is_final"]
+        baseline = description["baseline"]
+        clf.baseline_ = None if baseline is None else Baseline(**baseline)
         return clf

@@ -8,6 +8,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from unbag.evaluation.estimate import Estimate
+from unbag.evaluation.results import Baseline
 
 __all__ = ["RiskRepr"]
 
@@ -19,6 +20,7 @@ class RiskRepr(BaseEstimator):
     """
 
     risk_: Estimate | None
+    baseline_: Baseline | None
 
     def __str__(self) -> str:
         line = self._risk_line()
@@ -43,8 +45,7 @@ class RiskRepr(BaseEstimator):
         if risk is None:
             return ""
         line = f"estimated error {risk.percent.removesuffix('bags')}held-out bags"
-        return (
-            line
-            if getattr(self, "risk_is_final_", True)
-            else f"{line}, by nets that had not seen them"
-        )
+        if not getattr(self, "risk_is_final_", True):
+            line += ", by nets that had not seen them"
+        baseline = getattr(self, "baseline_", None)
+        return line if baseline is None else f"{line}; {baseline}. {baseline.verdict(risk)}".strip()

@@ -27,6 +27,7 @@ from unbag.estimators.stack_weights import CrossFit, bagged_weights
 from unbag.estimators.tree_stopping import gathered
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.grouping import Grouping, find_grouping
+from unbag.evaluation.results import Baseline, trivial_baseline
 from unbag.evaluation.risk import estimate_risk
 from unbag.parallel import get_executor
 from unbag.randomness import draw_seed
@@ -91,6 +92,8 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
     risk_ : Estimate or None
         Cross-fitted error of the mixture, whose weights for each fold come from the others; None
         for natural groups and for too few bags.
+    baseline_ : Baseline
+        The most frequent label, and how often it is wrong.
     grouping_ : {"random", "natural"}
 
     Notes
@@ -157,6 +160,7 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
     ) -> Self:
         check_choice("grouping", self.grouping, get_args(Grouping))
         data, seed = gathered(data), draw_seed(self.random_state)
+        self.baseline_ = trivial_baseline(data, self.classes_)
         self.grouping_ = find_grouping(data) if self.grouping == "auto" else self.grouping
         natural = self.grouping_ == "natural"
         given = self.candidates
@@ -237,6 +241,7 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
             "weights": self.weights_,
             "candidate_kinds": [[n, type(m).__name__] for n, m in self.candidates_.items()],
             "risk": None if self.risk_ is None else vars(self.risk_),
+            "baseline": vars(self.baseline_),
         }
         return about, {"centre": self.centre_, "scale": self.scale_}
 
@@ -249,6 +254,7 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
         self.centre_, self.scale_ = tensors["centre"], tensors["scale"]
         risk = description["risk"]
         self.risk_, self.candidate_risks_ = None if risk is None else Estimate(**risk), {}
+        self.baseline_ = Baseline(**description["baseline"])
         self.candidates_ = {
             name: getattr(kinds, kind).load(folder / f"candidate{i}")
             for i, (name, kind) in enumerate(description["candidate_kinds"])
