@@ -26,7 +26,7 @@ from run import metrics, sources_hash
 from unbag.bags import Bags
 from unbag.estimators.candidates import default_candidates, fit_candidate
 from unbag.estimators.columns import filled, scaled_columns
-from unbag.evaluation.grouping import find_grouping
+from unbag.evaluation.checks import find_grouping
 
 KEY = ["table", "bags", "draw"]
 METRICS = ["auc", "brier", "error"]

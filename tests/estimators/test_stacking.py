@@ -27,7 +27,7 @@ from unbag.estimators.stack_weights import (
     risk_matrix,
     risk_weights,
 )
-from unbag.evaluation.grouping import find_grouping
+from unbag.evaluation.checks import find_grouping
 
 FAST = [
     ("prior", BagRidgeClassifier(penalties=[1e12])),

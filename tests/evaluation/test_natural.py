@@ -10,7 +10,7 @@ from sklearn import metrics as sk
 import unbag
 from unbag import Bags
 from unbag.errors import BagDataError
-from unbag.evaluation.grouping import explain_grouping, find_grouping
+from unbag.evaluation.checks import explain_grouping, find_grouping
 from unbag.evaluation.natural import (
     evaluate_natural,
     explained_deviance,
@@ -226,7 +226,7 @@ def test_gaps_in_features_are_filled_and_bags_of_one_are_random(rng):
     x[::7] = np.nan
     counts = rng.binomial(20, 0.5, 30)
     bags = Bags.from_arrays(np.zeros(600), offsets=np.arange(0, 601, 20), counts=counts)
-    assert find_grouping(unbag.evaluation.grouping.with_features(bags, x)) == "random"
+    assert find_grouping(unbag.evaluation.checks.with_features(bags, x)) == "random"
     single = Bags.from_arrays(np.zeros(4), bags=range(4), y=[0, 1, 1, 0])
     assert explain_grouping(single) == (
         "random",

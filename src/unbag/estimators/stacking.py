@@ -25,8 +25,8 @@ from unbag.estimators.risk_repr import RiskRepr
 from unbag.estimators.stack_jobs import BagSource, Fit, StackData, fit_all, scaled_features
 from unbag.estimators.stack_weights import CrossFit, bagged_weights
 from unbag.estimators.tree_stopping import gathered
+from unbag.evaluation.checks import Grouping, find_grouping
 from unbag.evaluation.estimate import Estimate
-from unbag.evaluation.grouping import Grouping, find_grouping
 from unbag.evaluation.results import Baseline, trivial_baseline
 from unbag.evaluation.risk import estimate_risk
 from unbag.parallel import get_executor

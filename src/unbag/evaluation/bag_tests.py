@@ -13,6 +13,7 @@ from scipy import stats
 from unbag.bags import Bags
 from unbag.bags.noise import rounding_grid
 from unbag.bags.validation import are_whole_counts
+from unbag.evaluation.bag_report import Bias
 from unbag.evaluation.intervals import ResidualMoments, pearson_tail, square_cumulants
 from unbag.evaluation.residual_moments import noise_of
 from unbag.randomness import numpy_generator
@@ -37,12 +38,16 @@ MOST_INSTANCES = 10**9 - 1  # that numpy draws from without replacement
 
 
 class Answer(NamedTuple):
-    """A p-value, an effect size, what that is in words, and the features at fault, worst first."""
+    """A p-value, an effect size, what that is in words, and the features at fault, worst first.
+
+    `bias` is what it makes of the estimated risk, where that depends on the effect.
+    """
 
     p_value: float
     effect: float
     detail: str
     features: tuple[int, ...] = ()
+    bias: Bias | None = None
 
 
 def outputs_of(bags: Bags) -> tuple[Array, Array, Array]:
@@ -93,7 +98,8 @@ def dispersion(bags: Bags) -> Answer:
         p_values.append(_asked_of_draws(2 * min(above, 1 - above), squares, a, bags))
     ratio = ratios[int(np.argmin(p_values))]
     detail = f"proportions vary {ratio:.2f} times as much as those of random bags"
-    return Answer(_bonferroni(p_values), ratio, detail)
+    bias: Bias = "upper" if ratio > 1 else "lower"
+    return Answer(_bonferroni(p_values), ratio, detail, bias=bias)
 
 
 def dispersion_within(bags: Bags, groups: Array) -> float:

@@ -1,11 +1,11 @@
-"""`check_bags`: is what the guarantees assume plausible for these bags?"""
+"""`check_bags`: is what the guarantees assume plausible for these bags? Are they random groups?"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,96 +19,103 @@ from unbag.evaluation.bag_report import BagReport, Bias, Finding
 from unbag.evaluation.bag_tests import Answer, holm, not_asked
 from unbag.frames import frame_encoder
 
-__all__ = ["CHECKS", "check_bags", "check_made_bags"]
+__all__ = [
+    "CHECKS",
+    "Grouping",
+    "check_bags",
+    "check_made_bags",
+    "explain_grouping",
+    "find_grouping",
+    "with_features",
+]
+
+Grouping = Literal["random", "natural", "auto"]
+# Level of each of two tests that say whether bags are random groups. Natural groups are far beyond
+# it, and random ones taken for natural lose the estimate of their error.
+GROUPING_LEVEL = 1e-3
 
 
 @dataclass(frozen=True)
 class _Check:
     test: Callable[..., Answer]
-    bias: Callable[[Answer], Bias]
     advice: str
+    # What a finding does to the estimate, unless its answer says more. If bags draw their instances
+    # from laws of their own, R_hat exceeds R by (k - 1) Var(mean residual of a bag) on average:
+    # never less than nothing.
+    bias: Bias = "upper"
     needs_blocks: bool = False
     exact: bool = False  # asked of exact proportions only
 
 
-# What each finding does to the estimate. If bags draw their instances from laws of their own,
-# R_hat exceeds R by (k - 1) Var(mean residual of a bag) on average: never less than nothing.
 CHECKS: dict[str, _Check] = {
     "dispersion": _Check(
         bag_tests.dispersion,
-        lambda found: "upper" if found.effect > 1 else "lower",
         "Find out what instances of a bag share and give it to the model as a feature; regroup "
         "at random if you can. Balanced bags need the rule `proportion_square`.",
     ),
     "homogeneity": _Check(
         feature_tests.homogeneity,
-        lambda found: "upper",
         "Bags were grouped by something the features show. Include it in the model; read errors "
         "as upper limits and other metrics with care.",
     ),
     "one_value": _Check(
         feature_tests.one_value,
-        # Given a count of the labels, those of a bag are not independent: residuals cancel out.
-        lambda found: "unreliable" if found.effect else "upper",
         "Leave out what was counted from labels, or name it (--ignore, --count, --size): with it a "
         "model is worse than it seems. What was not may stay.",
+        # Given a count of the labels, those of a bag are not independent: residuals cancel out.
+        bias="unreliable",
     ),
     "duplicates": _Check(
         feature_tests.duplicates,
-        lambda found: "unreliable",
         "Bags overlap, so their errors are not independent and intervals are too short. Keep each "
         "instance in one bag, and repeat the count.",
+        bias="unreliable",
     ),
     "one_class": _Check(
         bag_tests.one_class,
-        lambda found: "upper",
         "Bags were formed by label. Use those of one class as labelled instances.",
         exact=True,
     ),
     "rounding": _Check(
         bag_tests.rounding,
-        lambda found: "upper",
         'If they were rounded, ask for counts, or say so: noise_variance="rounding" in Python, '
         "--noise rounding on the command line. Other noise needs its variance there.",
         exact=True,
     ),
     "suppression": _Check(
         bag_tests.suppression,
-        lambda found: "unreliable",
         "Small counts are withheld: which bags are missing depends on their labels. Ask for noise "
         "instead of suppression, or use larger bags.",
+        bias="unreliable",
         exact=True,
     ),
     "clipping": _Check(
         bag_tests.clipping,
-        lambda found: "unreliable",
         "Extreme proportions were cut off. Ask for the counts, or drop those bags knowing that "
         "the rest is no random choice.",
+        bias="unreliable",
         exact=True,
     ),
     "size_drift": _Check(
         bag_tests.size_drift,
-        lambda found: "upper",
         "Large and small bags hold different instances. Evaluate them apart.",
     ),
     "trend": _Check(
         order_tests.trend,
-        lambda found: "upper",
         "Labels change along the order of the bags. Give the model what changes, such as time, as "
         "a feature, and evaluate on the latest bags.",
     ),
     "blocks": _Check(
         order_tests.blocks_differ,
-        lambda found: "upper",
         "Blocks have effects of their own. Split by blocks, not by bags, and read intervals as too "
         "short for new blocks.",
         needs_blocks=True,
     ),
     "signal": _Check(
         feature_tests.signal,
-        lambda found: "none",
         "Nothing shows that these features and proportions belong together: check that each "
         "proportion was joined to its own bag.",
+        bias="none",
     ),
 }
 
@@ -196,7 +203,7 @@ def check_made_bags(
             found.effect,
             found.detail + _at_fault(found.features, names),
             bool(p_value <= level),
-            CHECKS[name].bias(found),
+            found.bias or CHECKS[name].bias,
             CHECKS[name].advice,
         )
         for (name, found), p_value in zip(results.items(), p_values, strict=True)
@@ -226,3 +233,37 @@ def _at_fault(features: Sequence[int], names: Sequence[str] | None, most: int = 
         return ""
     shown = [f"feature {i}" if names is None else names[i] for i in features[:most]]
     return f" ({', '.join(shown)}{', ...' if len(features) > most else ''})"
+
+
+def find_grouping(bags: Bags) -> Literal["random", "natural"]:
+    """Whether proportions and features vary between bags as those of random groups do."""
+    return explain_grouping(bags)[0]
+
+
+def explain_grouping(bags: Bags) -> tuple[Literal["random", "natural"], str]:
+    """The grouping that the bags show, and one sentence that says why."""
+    if (bags.sizes == 1).all():
+        return "random", "Bags of one instance are taken for random groups."
+    values = np.asarray(bags.X)
+    if values.dtype.kind == "f" and (gaps := np.isnan(values)).any():
+        known = np.maximum((~gaps).sum(axis=0), 1)
+        bags = replace(bags, X=np.where(gaps, np.nansum(values, axis=0) / known, values))
+    answers = bag_tests.dispersion(bags), feature_tests.homogeneity(bags)
+    worst = min(answers, key=lambda answer: np.nan_to_num(answer.p_value, nan=1.0))
+    if worst.p_value < GROUPING_LEVEL:
+        return "natural", (
+            f"Bags are taken for natural groups: {worst.detail} (p = {worst.p_value:.2g})."
+        )
+    return "random", (
+        "Bags are taken for random groups: their proportions and features vary no more than "
+        "those of random groups do."
+    )
+
+
+def with_features(bags: Bags, X: Any) -> Bags:
+    """The same bags with the features of `X` as numbers, or without any if there are none."""
+    if X is None or isinstance(X, Bags):
+        return bags
+    encoder = frame_encoder(X)
+    values = np.asarray(X if encoder is None else encoder.transform(X))
+    return replace(bags, X=values) if values.dtype.kind in "fiub" else bags

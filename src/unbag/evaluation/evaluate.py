@@ -14,7 +14,7 @@ from unbag.bags import Bags, Task, as_bags
 from unbag.bags.tasks import refuse_ranges
 from unbag.errors import BagDataError
 from unbag.evaluation.amounts import evaluate_amounts
-from unbag.evaluation.grouping import Grouping, explain_grouping, with_features
+from unbag.evaluation.checks import Grouping, explain_grouping, with_features
 from unbag.evaluation.intervals import LAPLACE_KURTOSIS
 from unbag.evaluation.natural import evaluate_natural
 from unbag.evaluation.natural_results import NaturalEvaluation

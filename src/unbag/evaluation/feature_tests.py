@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from unbag.bags import Bags
+from unbag.evaluation.bag_report import Bias
 from unbag.evaluation.bag_tests import (
     Answer,
     dispersion_within,
@@ -91,7 +92,9 @@ def one_value(bags: Bags) -> Answer:
     )
     worst = found[np.argsort(-ties.max(axis=1), kind="stable")]
     p_value = min(1.0, len(found) * float(p_values.min()))
-    return Answer(p_value, float(ties.max()) if related else 0.0, detail, tuple(worst.tolist()))
+    effect = float(ties.max()) if related else 0.0
+    bias: Bias | None = None if related else "upper"
+    return Answer(p_value, effect, detail, tuple(worst.tolist()), bias)
 
 
 def _features(bags: Bags) -> Array:

@@ -14,9 +14,9 @@ from unbag.bags import Bags
 from unbag.bags.tasks import risk_scale
 from unbag.charts import Chart, Series
 from unbag.errors import BagDataError
+from unbag.evaluation.checks import Grouping, explain_grouping, with_features
 from unbag.evaluation.estimate import Estimate, student_estimate
 from unbag.evaluation.evaluate import bags_to_score, scores_of
-from unbag.evaluation.grouping import Grouping, explain_grouping, with_features
 from unbag.evaluation.natural import explained_deviance
 from unbag.evaluation.printing import TextTable
 from unbag.evaluation.residual_covariance import risk_change

@@ -26,8 +26,8 @@ from unbag.estimators import (
     ModelFolderError,
 )
 from unbag.evaluation import AmountEvaluation, Evaluation, NaturalEvaluation
+from unbag.evaluation.checks import Grouping
 from unbag.evaluation.evaluate import amounts_by, evaluate_grouped
-from unbag.evaluation.grouping import Grouping
 from unbag.frames import TableEncoder
 from unbag.frames.chunks import Chunk, require
 from unbag.tables.fingerprints import share_seen

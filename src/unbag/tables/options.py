@@ -19,7 +19,7 @@ from unbag.estimators import (
     BagRidgeClassifier,
 )
 from unbag.estimators.candidates import ONLY_PRIOR, default_candidates
-from unbag.evaluation.grouping import find_grouping
+from unbag.evaluation.checks import find_grouping
 from unbag.extras import has_module, import_extra
 from unbag.rules import RULES
 
