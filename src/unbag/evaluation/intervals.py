@@ -16,7 +16,7 @@ from scipy import special
 __all__ = [
     "LAPLACE_KURTOSIS",
     "ResidualMoments",
-    "invert_law",
+    "law_interval",
     "pearson_quantile",
     "pearson_tail",
     "square_cumulants",
@@ -31,31 +31,17 @@ LAPLACE_KURTOSIS = 3.0
 class ResidualMoments:
     r"""Shape of an instance's residual :math:`e = f - y`, relative to its risk :math:`R = E|e|^2`.
 
-    Parameters
-    ----------
-    variance : float
-        Share of the risk that is variance rather than squared mean, :math:`(R - B)/R`.
-    fourth, sixth : float
-        :math:`E|e|^4 / R` and :math:`E|e|^6 / R`; both one for hard predictions of a binary label.
-    square_trace, cube_trace : float
-        :math:`tr(M^2)/tr(M)^2` and :math:`tr(M^3)/tr(M)^3` of the residuals' covariance
-        :math:`M`; one for a binary task.
-    n_outputs : int
-        Length of the residual.
-    n_labels : int
-        Labels an instance has; more than one may be wrong together.
-    noise_kurtosis : float
-        Excess kurtosis of the noise in the proportions: 0 if normal, 3 if Laplace.
+    The traces are of powers of the residuals' covariance, which is scaled to trace one.
     """
 
-    variance: float = 1.0
-    fourth: float = 1.0
-    sixth: float = 1.0
-    square_trace: float = 1.0
+    variance: float = 1.0  # share of the risk that is variance rather than squared mean
+    fourth: float = 1.0  # E|e|^4 / R, one for hard predictions of a binary label
+    sixth: float = 1.0  # E|e|^6 / R, one for them too
+    square_trace: float = 1.0  # one for a binary task
     cube_trace: float = 1.0
     n_outputs: int = 1
-    n_labels: int = 1
-    noise_kurtosis: float = LAPLACE_KURTOSIS
+    n_labels: int = 1  # of an instance; more than one may be wrong together
+    noise_kurtosis: float = LAPLACE_KURTOSIS  # excess, of the noise in the proportions
 
     @property
     def highest(self) -> float:
@@ -122,8 +108,17 @@ def square_cumulants(
     return np.maximum(2 * trace2 + kurtosis, 0), np.maximum(third, 0)
 
 
-def invert_law(
-    value: float, risks: Array, deviation: Array, skewness: Array, *, probability: float
+def law_interval(
+    value: float, risks: Array, deviation: Array, skewness: Array, confidence: float
+) -> tuple[float, float]:
+    """Risks between which `value` is no extreme quantile of its estimate."""
+    tail = (1 - confidence) / 2
+    low, high = (_inverted(value, risks, deviation, skewness, p) for p in (1 - tail, tail))
+    return low, high
+
+
+def _inverted(
+    value: float, risks: Array, deviation: Array, skewness: Array, probability: float
 ) -> float:
     r"""Risk at which `value` would be the given quantile of its estimate.
 

@@ -24,32 +24,21 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class ScoreTable:
-    """Binary bags as the metrics see them: distinct scores and how each bag shares them.
+    """Binary bags as the metrics see them: distinct scores and how each bag shares them."""
 
-    Attributes
-    ----------
-    scores, shares : array of shape (n_scores,)
-        Distinct scores, increasing, and the share of all instances at each.
-    membership : array or sparse matrix of shape (n_bags, n_scores)
-        Share of each bag's instances at each score.
-    proportions, sizes, noise : array of shape (n_bags,)
-    """
-
-    scores: Array
-    shares: Array
-    membership: Any
+    scores: Array  # distinct, increasing
+    shares: Array  # of all instances at each score
+    membership: Any  # shares of each bag's instances at each score, (n_bags, n_scores)
     proportions: Array
     sizes: Array
     noise: Array
 
     @property
     def n_bags(self) -> int:
-        """Number of bags."""
         return len(self.sizes)
 
     @cached_property
     def n_instances(self) -> float:
-        """Number of instances."""
         return float(self.sizes.sum())
 
     @property
@@ -69,7 +58,6 @@ class ScoreTable:
 
     @cached_property
     def hard(self) -> Array:
-        """Prediction at each score."""
         return (self.scores > 0.5).astype(float)
 
     def bag_mean(self, values: Array) -> Array:
@@ -97,31 +85,21 @@ def score_table(scores: Array, bags: Bags, proportions: Array, noise: Array) -> 
 class Positives:
     r"""Where the positives are, as far as bags tell, and how uncertain that is.
 
-    Attributes
-    ----------
-    table : ScoreTable
-    masses : array of shape (n_scores,)
-        Share of all instances that are positive and have this score: a consistent estimate, not
-        clipped, so that it can be negative.
-    control : array of shape (n_scores,)
-        Prediction :math:`c` of the label by a linear function of score and decision.
-    variance : float
-        Variance :math:`V` of an instance's residual :math:`e = y - c`.
-    residuals, weights, square_weights : array of shape (n_bags,)
-        Residual of each bag, its weight in averages of products of the residual with something
-        else, and its weight in `variance`; the weights add up to one.
-    mix : float
-        Share :math:`\eta` given to what the residual variance, rather than the regression, says
-        about the variance that `control` explains.
+    :math:`c` is the control, a linear function of score and decision that predicts the label, and
+    :math:`e = y - c` the residual of an instance.
     """
 
     table: ScoreTable
+    # Share of all instances that are positive and have this score: a consistent estimate, not
+    # clipped, so that it can be negative.
     masses: Array
-    control: Array
-    variance: float
-    residuals: Array
-    weights: Array
-    square_weights: Array
+    control: Array  # at each score
+    variance: float  # V, of an instance's residual
+    residuals: Array  # of each bag
+    weights: Array  # of bags in averages of products of the residual with something else; sum one
+    square_weights: Array  # of bags in `variance`; sum one
+    # Share given to what the residual variance, rather than the regression, says about the variance
+    # that the control explains.
     mix: float
 
     @cached_property
@@ -132,7 +110,6 @@ class Positives:
 
     @cached_property
     def prior(self) -> float:
-        """Share of positives."""
         return float(self.masses.sum())
 
 

@@ -17,7 +17,7 @@ from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.intervals import (
     LAPLACE_KURTOSIS,
     ResidualMoments,
-    invert_law,
+    law_interval,
     square_cumulants,
 )
 from unbag.evaluation.residual_moments import (
@@ -171,9 +171,7 @@ def risk_from_residuals(
     deviation, skewness = law_of_estimate(law, fit, risks, sizes, noise)
     inflation = 1.0 if parts is None else np.sqrt(CROSS_FITTED)
     deviation = inflation * deviation
-    tail = (1 - confidence) / 2
-    low = invert_law(fit.risk, risks, deviation, skewness, probability=1 - tail)
-    high = invert_law(fit.risk, risks, deviation, skewness, probability=tail)
+    low, high = law_interval(fit.risk, risks, deviation, skewness, confidence)
     if len(sizes) < FEW_BAGS or parts is not None:
         parts_of_bags = inflation * _contributions(fit, residuals, sizes, noise)
         low, high = outer_ends((low, high), fit.risk, parts_of_bags, confidence=confidence)
@@ -187,15 +185,7 @@ def risk_from_residuals(
         high = max(high, -np.log(1 - confidence) * law.highest / sizes.sum())
     # Bags without any residual have no spread of their own, but they do have an interval.
     error = float(np.interp(fit.risk, risks, deviation)) or high / 2
-    return Estimate(
-        fit.risk,
-        low,
-        high,
-        error,
-        highest=law.highest,
-        n_bags=len(sizes),
-        confidence=confidence,
-    )
+    return Estimate(fit.risk, low, high, error, 0.0, law.highest, len(sizes), confidence)
 
 
 def _contributions(fit: Fit, residuals: Array, sizes: Array, noise: Array) -> Array:

@@ -35,24 +35,13 @@ FEW_BAGS = 16
 
 @dataclass(frozen=True)
 class Spread:
-    r"""How an estimate scatters.
-
-    Attributes
-    ----------
-    deviation : float
-        Standard deviation.
-    skewness : float
-        Skewness of the estimate's linear part.
-    freedom : float
-        Degrees of freedom of the deviation.
-    curvature : float
-        :math:`\nabla' \Sigma H \Sigma \nabla / \sigma^3`: what the metric's second derivative
-        :math:`H` adds to a third of the skewness.
-    """
+    """How an estimate scatters."""
 
     deviation: float
-    skewness: float
-    freedom: float
+    skewness: float  # of the estimate's linear part
+    freedom: float  # degrees of freedom of the deviation
+    # What the metric's second derivative H adds to a third of the skewness: with gradient d and
+    # covariance S of the masses, d' S H S d / deviation**3.
     curvature: float = 0.0
 
 

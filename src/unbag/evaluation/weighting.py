@@ -27,24 +27,13 @@ MIN_BAGS_TO_SPLIT = 8
 
 @dataclass(frozen=True)
 class Fit:
-    """A risk and what it was made of.
+    """A risk and what it was made of."""
 
-    Attributes
-    ----------
-    risk, variance : float
-        Mean square of an instance's residual, and its variance, both unbiased.
-    mean : array of shape (n_outputs,)
-        Mean residual.
-    weights, shares : array of shape (n_bags,)
-        Weight with which the square of each bag's residual varies the estimate, and with which the
-        residual itself varies the mean.
-    """
-
-    risk: float
-    variance: float
-    mean: Array
-    weights: Array
-    shares: Array
+    risk: float  # mean square of an instance's residual, unbiased
+    variance: float  # of an instance's residual, unbiased
+    mean: Array  # residual, (n_outputs,)
+    weights: Array  # with which the square of each bag's residual varies the estimate
+    shares: Array  # with which each bag's residual varies the mean
 
 
 def weighted_fit(
@@ -80,16 +69,10 @@ def weighted_fit(
 
 
 def group_bags(sizes: Array, noise: Array) -> tuple[Array, Array, Array]:
-    """Group bags alike in size and noise, for laws that depend on nothing else.
+    """Sizes and noises of kinds of bags alike in both, and the kind of each bag.
 
     More than 40 kinds are grouped by sizes within 8 % of each other, over which laws hardly change
     (D3).
-
-    Returns
-    -------
-    sizes, noise : array of shape (n_kinds,)
-    where : array of shape (n_bags,)
-        Kind of each bag.
     """
     kinds, where = np.unique(np.stack([sizes, noise]), axis=1, return_inverse=True)
     where = where.reshape(-1)
@@ -109,10 +92,6 @@ def optimal_weights(
     .. math:: w_i \propto 1 / \mathrm{Var}(k_i z_i^2)
               = 1 / \bigl(2 (V + k_i s_i)^2 + \kappa_4 / k_i + k_i^2 s_i^2 \kappa_s\bigr), \quad
               v_i \propto 1 / (V/k_i + s_i).
-
-    Returns
-    -------
-    weights, mean_weights : array of shape (n_bags,)
 
     Examples
     --------
@@ -168,16 +147,10 @@ def fit_each_part(
     law: ResidualMoments,
     weights: Literal["optimal", "size"] = "optimal",
 ) -> tuple[Fit, Array]:
-    """Estimate the mean risk of several models, each from a part of the bags.
+    """Mean risk of several models, each from a part of the bags, and residuals of one mean.
 
     Only bags of one part are paired with each other: models differ in their mean residual, and
     across models that difference would pass for errors of single instances.
-
-    Returns
-    -------
-    fit : Fit
-    aligned : array of shape (n_bags, n_outputs)
-        The residuals, moved so that they have the same mean in every part.
     """
     fits = [
         fit_variance(residuals[own], sizes[own], noise[own], law=law, weights=weights)
