@@ -13,7 +13,7 @@ from unbag.bags.tasks import risk_scale
 from unbag.evaluation.estimate import Estimate, student_estimate
 from unbag.evaluation.evaluate import bags_to_score, scores_of
 from unbag.evaluation.printing import TextTable
-from unbag.evaluation.residual_covariance import risk_change
+from unbag.evaluation.residual_moments import risk_change
 from unbag.evaluation.risk import Loss, checked_scores, decisions
 
 __all__ = ["Comparison", "compare_models"]

@@ -19,7 +19,7 @@ from unbag.evaluation.estimate import Estimate, student_estimate
 from unbag.evaluation.evaluate import bags_to_score, scores_of
 from unbag.evaluation.natural import explained_deviance
 from unbag.evaluation.printing import TextTable
-from unbag.evaluation.residual_covariance import risk_change
+from unbag.evaluation.residual_moments import risk_change
 from unbag.evaluation.results import EstimateTable
 from unbag.evaluation.risk import Loss, checked_scores, decisions
 from unbag.frames.chunks import is_frame, require

@@ -152,21 +152,15 @@ def _class_order(labels: Array, outputs: Array) -> tuple[Array, Array]:
         groups = np.minimum(groups, groups[order])
     gains = covariances[straight, order] - np.diag(covariances)
     gains = np.bincount(groups, gains)[groups]
-    by_chance = _greatest_gains(labels, outputs)
+    generator = numpy_generator("flip", "shuffles")
+    by_chance = np.empty(N_SHUFFLES)  # what the best order gains over the given one
+    for number in range(N_SHUFFLES):
+        shuffled = generator.permutation(labels).T @ outputs
+        best = optimize.linear_sum_assignment(-shuffled)
+        by_chance[number] = shuffled[best].sum() - np.trace(shuffled)
     # A shuffle that changes nothing has to count, whatever the rounding.
     reached = (by_chance[:, None] >= gains * (1 - 1e-9)).sum(axis=0)
     return order, (1 + reached) / (1 + N_SHUFFLES)
-
-
-def _greatest_gains(labels: Array, outputs: Array) -> Array:
-    """What the best order gains over the given one in each shuffle of bags."""
-    generator = numpy_generator("flip", "shuffles")
-    gains = np.empty(N_SHUFFLES)
-    for number in range(N_SHUFFLES):
-        covariances = generator.permutation(labels).T @ outputs
-        best = optimize.linear_sum_assignment(-covariances)
-        gains[number] = covariances[best].sum() - np.trace(covariances)
-    return gains
 
 
 def _p_value_as_given(labels: Array, outputs: Array, task: str) -> float:

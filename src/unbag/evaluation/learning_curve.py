@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from unbag.arguments import check_choice, check_share, check_some
-from unbag.bags import BagKFold, Bags, as_bags
+from unbag.bags import Bags
 from unbag.charts import Chart, Series
 from unbag.charts.chart import Kind
 from unbag.errors import BagDataError
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.printing import Printed, TextTable
 from unbag.evaluation.risk import Loss, estimate_risk
-from unbag.evaluation.selection import fit_fold, target_of
-from unbag.parallel import Executor, SerialExecutor
+from unbag.evaluation.selection import fitted_scores, folds_of
+from unbag.parallel import Executor
 from unbag.randomness import numpy_generator
 
 __all__ = ["BagLearningCurve", "bag_learning_curve", "learning_curve_chart"]
@@ -198,19 +198,13 @@ def bag_learning_curve(
         raise BagDataError(
             f"shares must be at least two numbers above 0 and at most 1, got {list(given)}."
         )
-    target = target_of(y, bags, noise_variance)
-    data = as_bags(None, target)
-    folds = list(BagKFold(n_splits).split(X, target))
-    own = [np.unique(data.bag_of_row[test]) for _, test in folds]
-    jobs = [
+    target, data, folds, own = folds_of(X, y, bags, noise_variance, n_splits)
+    nested = [
         (part, test)
         for number, (train, test) in enumerate(folds)
         for part in _nested(train, data, shares, random_state + number)
     ]
-    parts = (executor or SerialExecutor()).map(fit_fold, jobs, shared=(estimator, X, target))
-    scores = np.zeros((len(shares), len(target), *parts[0].shape[1:]))
-    for number, ((_, test), part) in enumerate(zip(jobs, parts, strict=True)):
-        scores[number % len(shares), test] = part
+    scores = fitted_scores(estimator, X, target, nested, executor, n_fits=len(shares))
     n_bags = [round(share * (1 - 1 / n_splits) * data.n_bags) for share in shares]
     values = [
         [estimate_risk(s, data.take(fold), loss=loss, weights="size").value for s in scores]

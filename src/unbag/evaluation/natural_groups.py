@@ -94,10 +94,6 @@ class _Counts:
     def sizes(self) -> Array:
         return np.asarray(self.members.sum(axis=1))
 
-    @property
-    def shares(self) -> Array:
-        return self.members / self.sizes[:, None]
-
     def bounds(self) -> Array:
         """Of Duncan and Davis, added up over bags: one row per group."""
         others = self.sizes[:, None] - self.members
@@ -115,8 +111,9 @@ class _Counts:
         """The model of all cells, which are groups within bags, and the group of each."""
         bag, group = np.nonzero(self.members)
         one = np.eye(self.members.shape[1])[group]
-        centre = self.members.T @ self.shares / self.members.sum(axis=0)[:, None]
-        moved = self.shares[bag] - centre[group]
+        shares = self.members / self.sizes[:, None]
+        centre = self.members.T @ shares / self.members.sum(axis=0)[:, None]
+        moved = shares[bag] - centre[group]
         # Compositions add up to one: slopes that differ by at most `context` are as good as slopes
         # of half of it, up or down.
         rank = stats.rankdata(self.sizes) / len(self.sizes)

@@ -51,32 +51,22 @@ class BoundedModel:
     for a row :math:`r` of bag :math:`i`. The effects :math:`u` of bags are independent and have
     mean zero whatever the features.
 
-    Attributes
-    ----------
-    rates, sizes : array of shape (n_bags,)
-    bag, count : array of shape (n_cells,)
-        Rows that are alike are one cell: its bag, and the number of its rows. Bag by bag.
-    guess : array of shape (n_cells,)
-        The probabilities :math:`p`.
-    free, bounded, effects : array of shape (n_cells, ...)
-        :math:`F`, :math:`Z` and :math:`E`.
-    units : array of shape (n_bags,), optional
-        Block of each bag. Bags of one block may have an effect in common.
+    Rows that are alike are one cell; cells come bag by bag.
 
     References
     ----------
     armstrong2018optimal, armstrong2020bias, goldberger1962best
     """
 
-    rates: Array
+    rates: Array  # of bags
     sizes: Array
-    bag: Array
-    count: Array
-    guess: Array
-    free: Array
-    bounded: Array
-    effects: Array
-    units: Array | None = None
+    bag: Array  # of each cell
+    count: Array  # of each cell's rows
+    guess: Array  # p of each cell
+    free: Array  # F, (n_cells, ...)
+    bounded: Array  # Z
+    effects: Array  # E
+    units: Array | None = None  # block of each bag; bags of one block may share an effect
 
     def interval(self, weights: Array, confidence: float) -> tuple[float, float, float]:
         r"""Estimate of :math:`\sum_r w_r y_r` and the ends of its interval; a weight per cell.

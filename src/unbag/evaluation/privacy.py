@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, special
+
+from unbag.arguments import check_choice, check_share
 
 __all__ = ["PrivacyNoise", "privacy_noise"]
 
-Array = NDArray[Any]
 Mechanism = Literal["laplace", "gaussian", "geometric"]
 
 
@@ -75,6 +75,7 @@ def privacy_noise(
     >>> noise.variance, noise.kurtosis
     (0.0002, 3.0)
     """
+    check_choice("mechanism", mechanism, get_args(Mechanism))
     if not epsilon > 0 or not sensitivity > 0:
         raise ValueError(
             f"epsilon and sensitivity must be positive, got {epsilon} and {sensitivity}."
@@ -86,29 +87,21 @@ def privacy_noise(
     numbers = np.asarray(sizes, dtype=float)
     if not (numbers >= 1).all():
         raise ValueError(f"sizes must be numbers of instances, at least 1, got {sizes!r}.")
-    variance, kurtosis = _count_noise(mechanism, epsilon, delta, sensitivity)
+    if mechanism == "laplace":
+        variance, kurtosis = 2 * (sensitivity / epsilon) ** 2, 3.0
+    elif mechanism == "geometric":
+        ratio = float(np.exp(-epsilon / sensitivity))
+        variance = 2 * ratio / (1 - ratio) ** 2
+        # Difference of two geometric laws, each of excess kurtosis 6 + (1 - a)^2 / a.
+        kurtosis = 3 + (1 - ratio) ** 2 / (2 * ratio)
+    else:
+        variance, kurtosis = _gaussian_deviation(epsilon, delta, sensitivity) ** 2, 0.0
     per_bag = variance / numbers**2
     return PrivacyNoise(per_bag if per_bag.ndim else float(per_bag), kurtosis, variance)
 
 
-def _count_noise(
-    mechanism: str, epsilon: float, delta: float | None, sensitivity: float
-) -> tuple[float, float]:
-    if mechanism == "laplace":
-        return 2 * (sensitivity / epsilon) ** 2, 3.0
-    if mechanism == "geometric":
-        ratio = np.exp(-epsilon / sensitivity)
-        # Difference of two geometric laws, each of excess kurtosis 6 + (1 - a)^2 / a.
-        excess = 3 + (1 - ratio) ** 2 / (2 * ratio)
-        return float(2 * ratio / (1 - ratio) ** 2), float(excess)
-    if mechanism == "gaussian" and delta is not None:
-        return _gaussian_deviation(epsilon, delta, sensitivity) ** 2, 0.0
-    raise ValueError(f"mechanism must be 'laplace', 'gaussian' or 'geometric', got {mechanism!r}.")
-
-
-def _gaussian_deviation(epsilon: float, delta: float, sensitivity: float) -> float:
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must lie between 0 and 1, got {delta}.")
+def _gaussian_deviation(epsilon: float, delta: Any, sensitivity: float) -> float:
+    check_share("delta", delta)
 
     def excess(log_sigma: float) -> float:
         sigma = np.exp(log_sigma)

@@ -23,8 +23,7 @@ from unbag.evaluation.curves import SCORE_METRICS, score_metrics
 from unbag.evaluation.estimate import Estimate, student_estimate
 from unbag.evaluation.intervals import LAPLACE_KURTOSIS
 from unbag.evaluation.positives import fit_positives, score_table
-from unbag.evaluation.residual_covariance import residual_product
-from unbag.evaluation.residual_moments import noise_of
+from unbag.evaluation.residual_moments import noise_of, residual_product
 from unbag.evaluation.results import Evaluation, trivial_baseline
 from unbag.evaluation.risk import checked_scores, decisions, estimate_risk
 

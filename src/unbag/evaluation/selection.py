@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +20,7 @@ from unbag.parallel import Executor, SerialExecutor
 __all__ = ["bag_scorer", "cross_fit_risk", "cross_fit_scores"]
 
 Array = NDArray[Any]
+Fold = tuple[Array, Array]  # rows to fit to, and rows held out
 # Metrics of which less is better: scikit-learn maximises, so their scorers change sign.
 LOSSES = {"error", "brier", "log_loss", "balanced_error", "calibration_error"}
 
@@ -124,16 +125,13 @@ def cross_fit_risk(
     >>> cross_fit_risk(BagRidgeClassifier(), X, y, bags=ids).value < 0.2
     True
     """
-    target = target_of(y, bags, noise_variance)
-    folds = list(BagKFold(n_splits).split(X, target))
-    data = as_bags(None, target)
-    own = [np.unique(data.bag_of_row[test]) for _, test in folds]
+    target, data, folds, own = folds_of(X, y, bags, noise_variance, n_splits)
     if min(len(bags_of_fold) for bags_of_fold in own) < 2:
         raise BagDataError(
             f"n_splits must leave at least two bags in each fold, got {n_splits} for "
             f"{data.n_bags} bags."
         )
-    scores = _cross_fitted(estimator, X, target, folds, executor)
+    [scores] = fitted_scores(estimator, X, target, folds, executor)
     return estimate_risk(scores, data, loss=loss, confidence=confidence, parts=own)
 
 
@@ -178,29 +176,39 @@ def cross_fit_scores(
     >>> scores.shape, bool(np.mean((scores[:, 1] > 0.5) == labels) > 0.8)
     ((400, 2), True)
     """
-    target = target_of(y, bags, noise_variance)
-    folds = list(BagKFold(n_splits).split(X, target))
-    return _cross_fitted(estimator, X, target, folds, executor)
+    target, _, folds, _ = folds_of(X, y, bags, noise_variance, n_splits)
+    return fitted_scores(estimator, X, target, folds, executor)[0]
 
 
-def target_of(y: Any, bags: Any, noise_variance: Any) -> BagTarget:
+def folds_of(
+    X: Any, y: Any, bags: Any, noise_variance: Any, n_splits: int
+) -> tuple[BagTarget, Bags, list[Fold], list[Array]]:
+    """The target, its bags, the rows of each fold and the bags that each holds out."""
     ids = bags_of(y, bags)
     if ids is None:
         raise BagDataError("Cross-fitting needs the bags: pass `bags`, or a BagTarget as y.")
-    return BagTarget(ids, np.asarray(y), noise_variance=variance_of(y, noise_variance))
+    target = BagTarget(ids, np.asarray(y), noise_variance=variance_of(y, noise_variance))
+    folds, data = list(BagKFold(n_splits).split(X, target)), as_bags(None, target)
+    return target, data, folds, [np.unique(data.bag_of_row[test]) for _, test in folds]
 
 
-def _cross_fitted(
-    estimator: Any, X: Any, target: BagTarget, folds: list[Any], executor: Executor | None
+def fitted_scores(
+    estimator: Any,
+    X: Any,
+    target: BagTarget,
+    folds: Sequence[Fold],
+    executor: Executor | None,
+    n_fits: int = 1,
 ) -> Array:
-    parts = (executor or SerialExecutor()).map(fit_fold, folds, shared=(estimator, X, target))
-    scores = np.zeros((len(target), *parts[0].shape[1:]))
-    for (_, test), part in zip(folds, parts, strict=True):
-        scores[test] = part
+    """Scores (n_fits, n_instances, ...); `n_fits` folds in turn hold out the same instances."""
+    parts = (executor or SerialExecutor()).map(_fit_fold, folds, shared=(estimator, X, target))
+    scores = np.zeros((n_fits, len(target), *parts[0].shape[1:]))
+    for number, ((_, test), part) in enumerate(zip(folds, parts, strict=True)):
+        scores[number % n_fits, test] = part
     return scores
 
 
-def fit_fold(shared: tuple[Any, Any, BagTarget], fold: tuple[Array, Array]) -> Array:
+def _fit_fold(shared: tuple[Any, Any, BagTarget], fold: Fold) -> Array:
     """Scores of a fold's held-out instances by a fit to the others."""
     from sklearn.base import clone
     from sklearn.utils import _safe_indexing
