@@ -35,7 +35,7 @@ def rng(seed):
 def ray_executor():
     """A Ray on this machine, whose workers find the modules of the tests."""
     ray = pytest.importorskip("ray", reason="the extra unbag[ray] is not installed")
-    from unbag.parallel.ray_tasks import RayExecutor
+    from unbag.parallel import RayExecutor
 
     root = str(Path(__file__).parent)
     os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 - nice workers starve on busy machines

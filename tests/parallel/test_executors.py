@@ -7,8 +7,9 @@ from types import SimpleNamespace
 import pytest
 from tests.support import jobs
 
+from unbag import parallel
 from unbag.errors import MissingExtraError, WorkerError
-from unbag.parallel import ProcessExecutor, SerialExecutor, get_executor, ray_tasks
+from unbag.parallel import ProcessExecutor, RayExecutor, SerialExecutor, get_executor
 
 
 @pytest.fixture(params=["serial", "processes", "ray"])
@@ -29,8 +30,8 @@ def test_an_executor_knows_how_many_jobs_run_at_once(executor):
 @pytest.mark.parametrize(("gpus_per_job", "n_workers"), [(0, 8), (0.5, 6), (1, 3), (4, 1)])
 def test_gpus_limit_how_many_jobs_run_at_once(monkeypatch, gpus_per_job, n_workers):
     cluster = SimpleNamespace(cluster_resources=lambda: {"CPU": 8.0, "GPU": 3.0})
-    monkeypatch.setattr(ray_tasks, "connect", lambda address: cluster)
-    assert ray_tasks.RayExecutor(gpus_per_job=gpus_per_job).n_workers == n_workers
+    monkeypatch.setattr(parallel, "connect", lambda address: cluster)
+    assert RayExecutor(gpus_per_job=gpus_per_job).n_workers == n_workers
 
 
 def test_an_error_of_a_job_is_raised(executor):

@@ -12,7 +12,7 @@ import torch.distributed as dist
 from unbag.bags import Bags
 from unbag.extras import import_extra
 from unbag.models import ModelBuilder
-from unbag.parallel.ray_tasks import connect
+from unbag.parallel import connect
 from unbag.training import Monitor, Settings, Trial, TrialResult
 from unbag_paper.distributed.sharding import shard_bags
 from unbag_paper.distributed.training import train_sharded

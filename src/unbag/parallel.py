@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from unbag.errors import WorkerError
+from unbag.extras import import_extra
 
-__all__ = ["Executor", "ProcessExecutor", "SerialExecutor", "get_executor"]
+__all__ = [
+    "Executor",
+    "ProcessExecutor",
+    "RayExecutor",
+    "SerialExecutor",
+    "connect",
+    "get_executor",
+]
 
 Job = Callable[[Any, Any], Any]
 """A function of what all jobs share, and of the job's own argument; importable by name."""
@@ -88,12 +97,15 @@ class ProcessExecutor(Executor):
         self, function: Job, jobs: Sequence[Any], *, shared: Any = None
     ) -> Iterator[tuple[int, Any]]:
         """Run the jobs; joblib gives up when a process is killed, so what is left starts again."""
+        from joblib import Parallel, delayed
         from joblib.externals.loky.process_executor import BrokenProcessPool
 
-        left = dict(enumerate(jobs))
+        left, call = dict(enumerate(jobs)), delayed(_numbered)
         for _ in range(self.max_retries + 1):
+            pool = Parallel(n_jobs=self.n_jobs, return_as="generator_unordered", batch_size=1)
             try:
-                for number, result in self._run(function, left, shared):
+                calls = [call(function, shared, number, job) for number, job in left.items()]
+                for number, result in pool(calls):
                     del left[number]
                     yield number, result
                 return
@@ -104,16 +116,87 @@ class ProcessExecutor(Executor):
             "are not done. Look for the cause, such as memory, or use fewer processes."
         ) from lost
 
-    def _run(self, function: Job, left: dict[int, Any], shared: Any) -> Iterator[tuple[int, Any]]:
-        from joblib import Parallel, delayed
-
-        pool = Parallel(n_jobs=self.n_jobs, return_as="generator_unordered", batch_size=1)
-        call = delayed(_numbered)
-        yield from pool(call(function, shared, number, job) for number, job in list(left.items()))
-
 
 def _numbered(function: Job, shared: Any, number: int, job: Any) -> tuple[int, Any]:
     return number, function(shared, job)
+
+
+class RayExecutor(Executor):
+    """Each job a Ray task; Ray runs a task again when its worker or machine is lost.
+
+    Parameters
+    ----------
+    address : str
+        "local", or the address of a cluster.
+    max_retries : int
+        How often a lost task is run again.
+    gpus_per_job : float
+        GPUs that each job has to itself; Ray hides them from jobs that ask for none.
+    """
+
+    def __init__(
+        self, address: str = "local", *, max_retries: int = 3, gpus_per_job: float = 0
+    ) -> None:
+        self.ray, self.max_retries = connect(address), max_retries
+        self.gpus_per_job = gpus_per_job
+
+    @property
+    def n_workers(self) -> int:
+        """How many jobs, each of one CPU and perhaps of GPUs, the cluster now has room for."""
+        has = self.ray.cluster_resources()
+        room = has.get("CPU", 1)
+        if self.gpus_per_job:
+            room = min(room, has.get("GPU", 0) / self.gpus_per_job)
+        return max(1, int(room))
+
+    def finished(
+        self, function: Job, jobs: Sequence[Any], *, shared: Any = None
+    ) -> Iterator[tuple[int, Any]]:
+        """Submit all jobs and yield them as they are done; `shared` is stored once."""
+        resources = {"max_retries": self.max_retries, "num_gpus": self.gpus_per_job}
+        task = self.ray.remote(**resources)(function)
+        common = self.ray.put(shared)
+        numbers = {task.remote(common, job): number for number, job in enumerate(jobs)}
+        try:
+            while numbers:
+                [done], _ = self.ray.wait(list(numbers), num_returns=1)
+                yield numbers.pop(done), self.ray.get(done)
+        except self.ray.exceptions.WorkerCrashedError as error:
+            raise WorkerError(
+                f"A Ray task was lost {self.max_retries + 1} times with its worker. Look for the "
+                "cause, such as memory."
+            ) from error
+        finally:  # after an error nobody waits for the others
+            for reference in numbers:
+                self.ray.cancel(reference)
+
+
+def connect(address: str) -> Any:
+    """Return the `ray` module, connected to a cluster; an existing connection is kept.
+
+    Parameters
+    ----------
+    address : str
+        "local" starts Ray on this machine; anything else is an address that Ray understands.
+    """
+    ray = import_extra("ray", extra="ray", purpose=f"--ray {address}")
+    if ray.is_initialized():
+        return ray
+    # An address of a cluster takes no options of a new one.
+    options = {"include_dashboard": False} if address == "local" else {}
+    try:
+        _knock(address)
+        ray.init(address=address, log_to_driver=False, **options)
+    except OSError as error:
+        raise WorkerError(f"No Ray cluster answers at {address!r}: {error}") from error
+    return ray
+
+
+def _knock(address: str, *, seconds: float = 10) -> None:
+    """Fail at once where nobody listens: Ray itself would try for many minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=seconds).close()
 
 
 def get_executor(*, n_jobs: int = 1, ray: str | None = None, gpus_per_job: float = 0) -> Executor:
@@ -132,10 +215,8 @@ def get_executor(*, n_jobs: int = 1, ray: str | None = None, gpus_per_job: float
     Examples
     --------
     >>> get_executor()
-    <unbag.parallel.executor.SerialExecutor object at ...>
+    <unbag.parallel.SerialExecutor object at ...>
     """
     if ray is not None:
-        from unbag.parallel.ray_tasks import RayExecutor
-
         return RayExecutor(ray, gpus_per_job=gpus_per_job)
     return SerialExecutor() if n_jobs == 1 else ProcessExecutor(n_jobs)
