@@ -18,7 +18,7 @@ from unbag.estimators.count_gradients import (
     expected_labels,
     largest_correlation,
 )
-from unbag.posterior import exact_posterior, tilted_posterior
+from unbag.posterior.labels import exact_posterior, tilted_posterior
 from unbag.rules import CountLikelihood
 
 TASKS = ["binary", "multiclass", "multilabel"]
@@ -238,7 +238,7 @@ def test_some_bags_at_a_time_give_the_same(rng, monkeypatch):
     bags = labelled_bags(rng)
     raw = raw_of(rng, bags)
     at_once = gradients_of(bags).gradient(raw)
-    monkeypatch.setattr("unbag.posterior.exact.NUMBERS_AT_ONCE", 20)
+    monkeypatch.setattr("unbag.posterior.labels.NUMBERS_AT_ONCE", 20)
     np.testing.assert_allclose(gradients_of(bags).gradient(raw), at_once, rtol=1e-12)
 
 

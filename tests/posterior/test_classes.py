@@ -11,8 +11,7 @@ from torch.nn.functional import one_hot
 from unbag import BagBatch, Bags
 from unbag.errors import BagDataError
 from unbag.posterior import bag_posterior
-from unbag.posterior.classes import class_posterior, tilted_classes
-from unbag.posterior.exact import exact_classes
+from unbag.posterior.classes import class_posterior, exact_classes, tilted_classes
 
 
 def enumerated(scores, counts):

@@ -8,8 +8,8 @@ from scipy.special import expit, softmax
 
 from unbag import Bags
 from unbag.errors import BagDataError
-from unbag.posterior import bag_posterior, exact_posterior, tilted_posterior
-from unbag.posterior.tilted import tilt_to_counts
+from unbag.posterior import bag_posterior
+from unbag.posterior.labels import exact_posterior, tilt_to_counts, tilted_posterior
 
 
 def enumerated(logits, count):

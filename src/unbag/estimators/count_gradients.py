@@ -12,7 +12,7 @@ from scipy.special import expit
 from unbag.bags import BagBatch, Bags
 from unbag.bags.tasks import refuse_ranges
 from unbag.estimators.bag_gradients import SMALLEST
-from unbag.posterior import exact_posterior
+from unbag.posterior.labels import exact_posterior
 from unbag.rules import CountLikelihood
 from unbag.rules.count_likelihood import own_logits
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from unbag.bags.batch import BagBatch
-from unbag.posterior.exact import exact_classes
 
-__all__ = ["class_posterior", "is_small", "tilted_classes"]
+__all__ = ["class_posterior", "exact_classes", "is_small", "tilted_classes"]
 
+Array = NDArray[Any]
 # Instances times count vectors: a bag of 16 with 2,000 vectors, which takes about a millisecond.
 EXACT_UP_TO = 2**15
 MAX_STEPS = 200
@@ -22,7 +22,7 @@ MAX_STEPS = 200
 SUREST = -40.0
 
 
-def is_small(counts: NDArray[Any]) -> bool:
+def is_small(counts: Array) -> bool:
     """Whether the law of these counts of one bag is computed exactly.
 
     Examples
@@ -75,6 +75,53 @@ def class_posterior(logits: Tensor, batch: BagBatch) -> Tensor:
                 # A common weight of a class changes nothing once its count is given.
                 trial[start:end] = exact_classes(trial[start:end], whole)
     return torch.as_tensor(found, device=tilted.device).reshape(tilted.shape)
+
+
+def exact_classes(scores: Array, counts: Array) -> Array:
+    r"""Class probabilities of the instances of one bag, given the counts of all classes.
+
+    .. math:: q_{jc} \propto p_{jc} \sum_v F_j(v) \, B_j(n - e_c - v)
+
+    with :math:`F_j` and :math:`B_j` the laws of the counts of the instances before and after
+    :math:`j`. The count of the most frequent class is what the others leave.
+
+    Parameters
+    ----------
+    scores : array of shape (n_instances, n_classes)
+    counts : array of shape (n_classes,)
+        Whole numbers that add up to the number of instances.
+
+    Examples
+    --------
+    >>> exact_classes(np.array([[0.5, 0.3, 0.2], [0.2, 0.6, 0.2]]), np.array([1, 1, 0])).round(3)
+    array([[0.833, 0.167, 0.   ],
+           [0.167, 0.833, 0.   ]])
+    """
+    order = [c for c in np.argsort(counts, kind="stable") if counts[c] > 0]
+    own, box = scores[:, order], tuple(counts[order][:-1] + 1)
+    before = _running_laws(own[:-1], box)
+    # Reversed in every axis, so that an index says how many are missing.
+    after = np.flip(_running_laws(own[:0:-1], box))
+    found, axes = np.zeros_like(scores), tuple(range(1, before.ndim))
+    found[:, order[-1]] = own[:, -1] * (before * after).sum(axis=axes)
+    for axis, (column, c) in enumerate(zip(own.T[:-1], order[:-1], strict=True), start=1):
+        one_less, one_more = np.moveaxis(before, axis, 0)[:-1], np.moveaxis(after, axis, 0)[1:]
+        # np.moveaxis puts the class first, and the instances second.
+        sums = (one_less * one_more).sum(axis=tuple(a for a in range(before.ndim) if a != 1))
+        found[:, c] = column * sums
+    return found / found.sum(axis=1, keepdims=True)
+
+
+def _running_laws(scores: Array, box: tuple[int, ...]) -> Array:
+    """Laws of the counts of none, one, two ... of these instances, within the box of counts."""
+    laws = np.zeros((len(scores) + 1, *box))
+    laws[(0,) * laws.ndim] = 1
+    for number, probabilities in enumerate(scores):
+        laws[number + 1] = probabilities[-1] * laws[number]
+        for axis, probability in enumerate(probabilities[:-1]):
+            one_more = np.moveaxis(laws[number + 1], axis, 0)
+            one_more[1:] += probability * np.moveaxis(laws[number], axis, 0)[:-1]
+    return laws
 
 
 @torch.no_grad()

@@ -13,8 +13,7 @@ from unbag.arguments import check_choice
 from unbag.bags import Bags
 from unbag.bags.tasks import refuse_amounts
 from unbag.errors import BagDataError
-from unbag.posterior.exact import exact_posterior
-from unbag.posterior.tilted import tilted_posterior
+from unbag.posterior.labels import exact_posterior, tilted_posterior
 
 __all__ = ["bag_posterior"]
 
@@ -69,9 +68,8 @@ def bag_posterior(probabilities: Any, bags: Bags, *, method: Method = "auto") ->
     """
     check_choice("method", method, get_args(Method))
     scores = _checked(probabilities, bags)
-    noisy = bags.noise_variance is not None
     inner = _classes if bags.task == "multiclass" and bags.n_outputs > 2 else _labels
-    if method == "exact" and noisy:
+    if method == "exact" and bags.noise_variance is not None:
         raise BagDataError(
             "method='exact' needs proportions without noise, got noisy ones. Use method='tilted'."
         )
@@ -161,31 +159,25 @@ def _expected_count(scores: Array, counts: Array, bags: Bags) -> Array:
 
 
 def _classes(scores: Array, bags: Bags, method: Method) -> Array:
-    scores = np.clip(scores, SUREST, 1)
-    scores /= scores.sum(axis=1, keepdims=True)
-    counts = np.clip(bags.sizes[:, None] * bags.proportions, 0, None)
-    if bags.noise_variance is not None:
-        counts = _expected_counts(scores, bags.sizes[:, None] * bags.proportions, bags)
-    counts *= (bags.sizes / counts.sum(axis=1))[:, None]
-    return _joint(np.log(scores), counts, bags, method)
-
-
-def _joint(logs: Array, counts: Array, bags: Bags, method: Method) -> Array:
     import torch  # imported here: one label needs none of it
 
     from unbag.bags.batch import BagBatch
     from unbag.posterior.classes import class_posterior, is_small, tilted_classes
 
+    scores = np.clip(scores, SUREST, 1)
+    scores /= scores.sum(axis=1, keepdims=True)
+    counts, noisy = bags.sizes[:, None] * bags.proportions, bags.noise_variance is not None
+    counts = _expected_counts(scores, counts, bags) if noisy else np.clip(counts, 0, None)
+    counts *= (bags.sizes / counts.sum(axis=1))[:, None]
     if method == "exact" and not all(is_small(of_bag) for of_bag in np.rint(counts)):
         raise BagDataError(
             "method='exact' serves several classes only in bags with few vectors of counts. "
             "Use method='auto', which is exact where it can be."
         )
-    tilted = method == "tilted" or bags.noise_variance is not None
-    law = tilted_classes if tilted else class_posterior
+    law = tilted_classes if method == "tilted" or noisy else class_posterior
     shares = torch.as_tensor(counts / bags.sizes[:, None])
     batch = BagBatch(shares, torch.as_tensor(bags.sizes), task="multiclass")
-    return law(torch.as_tensor(logs), batch).numpy()
+    return law(torch.as_tensor(np.log(scores)), batch).numpy()
 
 
 def _expected_counts(scores: Array, counts: Array, bags: Bags) -> Array:

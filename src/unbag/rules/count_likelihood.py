@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from unbag.bags.batch import BagBatch
-from unbag.posterior import enough_frequencies
+from unbag.posterior.labels import enough_frequencies
 from unbag.rules.base import InstanceLoss, Rule
 
 __all__ = ["CountLikelihood", "own_logits", "tilt_to_mean"]
