@@ -13,7 +13,7 @@ import unbag
 from unbag import BagBoostingRegressor, BagPoissonRegressor, BagRegressor, BagRidgeRegressor, Bags
 from unbag.errors import BagDataError
 from unbag.estimators.bag_gradients import BagGradients
-from unbag.estimators.event_gradients import EventGradients
+from unbag.estimators.count_gradients import EventGradients
 from unbag.evaluation.amounts import evaluate_amounts
 
 TREES = BagBoostingRegressor(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_softmax, logit, softmax
 
 from unbag.bags import Bags, Task
-from unbag.estimators.closed_form import amount_variance, residual_weights
+from unbag.estimators.closed_form import LABEL_VARIANCE, amount_variance, residual_weights
 from unbag.evaluation.residual_moments import noise_of
 
 __all__ = ["BagGradients", "initial_scores", "scores_of_raw", "shares_of"]
@@ -52,9 +52,8 @@ class BagGradients:
         self.sizes, self.starts = data.effective_sizes, data.starts
         self.repeats, self.shares = data.sizes, shares_of(data)[:, None]
         self.targets = data.proportions.reshape(data.n_bags, -1)
-        amounts = data.task == "amount"
-        noise = noise_of(data)
-        variance = amount_variance(self.targets, self.sizes, noise) if amounts else 0.25
+        amounts, noise = data.task == "amount", noise_of(data)
+        variance = amount_variance(self.targets, self.sizes, noise) if amounts else LABEL_VARIANCE
         self.weights = residual_weights(self.sizes, noise, variance)
         self.spread_weight = (1 - 1 / data.n_instances) / (data.n_bags - 1)
         self.curvature = self._curvature()

@@ -14,8 +14,7 @@ from unbag.arguments import check_whole
 from unbag.bags import Bags
 from unbag.errors import BagDataError
 from unbag.estimators.bag_gradients import BagGradients, initial_scores
-from unbag.estimators.count_gradients import CountGradients
-from unbag.estimators.event_gradients import EventGradients
+from unbag.estimators.count_gradients import CountGradients, EventGradients
 from unbag.estimators.instances import TABLES_WITH_GAPS, InstanceEstimator
 from unbag.estimators.saving import read_booster
 from unbag.estimators.tree_stopping import HeldOutTrees, gathered
@@ -65,12 +64,12 @@ class BoostedTrees(InstanceEstimator):
         check_whole("n_estimators", self.n_estimators)
         check_whole("n_runs", self.n_runs, optional=True)
         lightgbm = import_extra("lightgbm", extra="gbm", purpose=type(self).__name__)
-        self.initial_score_ = self._initial_score(data)
-        self._grow(lightgbm, data, aside, draw_seed(self.random_state))
-        return self
-
-    def _grow(self, lightgbm: Any, data: Bags, aside: Bags | None, seed: int) -> None:
-        data = gathered(data)
+        self.initial_score_, data = self._initial_score(data), gathered(data)
+        first = data.X[:1]
+        if ((first == data.X) | (np.isnan(data.X) & np.isnan(first))).all():
+            raise BagDataError(
+                "X must hold a feature that varies: a tree cannot split on constants."
+            )
         gradients = self._gradients(data)
         n_columns = (self.n_runs or gradients.default_runs) * data.n_outputs
 
@@ -81,7 +80,7 @@ class BoostedTrees(InstanceEstimator):
             slopes, curvatures = (part.ravel() if n_columns == 1 else part for part in found)
             return slopes, curvatures
 
-        _refuse_constant_features(data)
+        seed = draw_seed(self.random_state)
         parameters = self._parameters(gradients, seed) | {"num_class": n_columns}
         categories = "auto" if self.categorical_features is None else [*self.categorical_features]
         train_set = lightgbm.Dataset(
@@ -97,6 +96,7 @@ class BoostedTrees(InstanceEstimator):
         self.held_out_risk_ = np.asarray(held_out.risks)
         self.n_trees_ = self.booster_.best_iteration if aside else self.booster_.current_iteration()
         self.booster_.free_dataset()
+        return self
 
     def _parameters(self, gradients: Gradients, seed: int) -> dict[str, Any]:
         penalty = gradients.default_penalty if self.reg_lambda is None else self.reg_lambda
@@ -153,9 +153,3 @@ class BoostedTrees(InstanceEstimator):
         self.initial_score_ = tensors["initial_score"]
         self.held_out_risk_ = tensors["held_out_risk"]
         self.booster_ = read_booster(tensors["booster"], folder)
-
-
-def _refuse_constant_features(data: Bags) -> None:
-    first = data.X[:1]
-    if ((first == data.X) | (np.isnan(data.X) & np.isnan(first))).all():
-        raise BagDataError("X must hold a feature that varies: a tree cannot split on constants.")

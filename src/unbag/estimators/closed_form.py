@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from unbag.evaluation.residual_moments import noise_of
 from unbag.evaluation.risk import pairwise_value
 
 __all__ = [
-    "AmountStatistics",
     "BagStatistics",
     "RidgeSolution",
     "amount_variance",
@@ -24,20 +24,33 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
+LABEL_VARIANCE = 0.25  # the largest that a label can have, and that of a guess
 LARGEST_FEATURE = 1e140  # squares, times as many rows as there may be, are finite
 
 
+@dataclass(frozen=True, eq=False)
 class BagStatistics:
-    """All that closed-form learning needs of the bags."""
+    """All that closed-form learning needs of the bags; the variance is that of a single label."""
 
-    def __init__(self, means: Array, proportions: Array, sizes: Array, noise: Array) -> None:
-        self.means, self.proportions, self.sizes, self.noise = means, proportions, sizes, noise
+    means: Array
+    proportions: Array
+    sizes: Array
+    noise: Array
+    variance: float = LABEL_VARIANCE
 
     @classmethod
     def of(cls, data: Bags) -> BagStatistics:
         """Of all bags."""
-        proportions = data.proportions.reshape(data.n_bags, -1)
-        return cls(_bag_means(data), proportions, data.effective_sizes, noise_of(data))
+        found = cls(
+            _bag_means(data),
+            data.proportions.reshape(data.n_bags, -1),
+            data.effective_sizes,
+            noise_of(data),
+        )
+        if data.task != "amount":
+            return found
+        variance = amount_variance(found.proportions, found.sizes, found.noise)
+        return replace(found, variance=variance)
 
     def check(self) -> None:
         """Refuse features whose squares are beyond double precision."""
@@ -51,28 +64,20 @@ class BagStatistics:
 
     def joined(self, other: BagStatistics) -> BagStatistics:
         """Of these bags and others."""
-        return type(self)(
-            *(np.concatenate([getattr(self, n), getattr(other, n)]) for n in vars(self))
-        )
+        names = ("means", "proportions", "sizes", "noise")
+        both: dict[str, Any] = {
+            name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names
+        }
+        return replace(self, **both)
 
     def along(self, directions: Array) -> BagStatistics:
         """With means of the features along these directions, one a column."""
-        return type(self)(self.means @ directions, self.proportions, self.sizes, self.noise)
+        return replace(self, means=self.means @ directions)
 
     @property
     def weights(self) -> Array:
         """What each bag counts."""
-        return residual_weights(self.sizes, self.noise)
-
-
-class AmountStatistics(BagStatistics):
-    """Of averages of amounts, whose variance is not known beforehand."""
-
-    @property
-    def weights(self) -> Array:
-        """What each bag counts."""
-        variance = amount_variance(self.proportions, self.sizes, self.noise)
-        return residual_weights(self.sizes, self.noise, variance)
+        return residual_weights(self.sizes, self.noise, self.variance)
 
 
 def amount_variance(averages: Array, sizes: Array, noise: Array) -> float:
@@ -95,11 +100,10 @@ def amount_variance(averages: Array, sizes: Array, noise: Array) -> float:
     return float(np.exp(optimize.brentq(excess, low, high) if excess(low) > 0 else low))
 
 
-def residual_weights(sizes: Array, noise: Array, variance: float = 0.25) -> Array:
+def residual_weights(sizes: Array, noise: Array, variance: float = LABEL_VARIANCE) -> Array:
     """Inverse variance of each bag's residual, up to a factor: that of exact bags is their size.
 
-    A residual has variance (R - B)/k + noise; 1/4 bounds R - B for labels, and is its value for a
-    guess.
+    A residual has variance (R - B)/k + noise; the variance of a single label bounds R - B.
     """
     return sizes / (1 + sizes * noise / variance)
 

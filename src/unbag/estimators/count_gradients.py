@@ -1,4 +1,4 @@
-"""Gradient and curvature of the likelihood of all bags' counts, for boosting."""
+"""Gradient and curvature of the likelihood of all bags' counts or events, for boosting."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from scipy.special import expit
 from unbag.bags import BagBatch, Bags
 from unbag.bags.tasks import refuse_ranges
 from unbag.estimators.bag_gradients import SMALLEST
+from unbag.estimators.count_regression import EventCounts
 from unbag.posterior.labels import exact_posterior
 from unbag.rules import CountLikelihood
 from unbag.rules.count_likelihood import own_logits
+from unbag.training.batches import all_bags
 
-__all__ = ["CountGradients", "damping", "expected_labels", "with_common_step"]
+__all__ = ["CountGradients", "EventGradients", "expected_labels"]
 
 Array = NDArray[Any]
 TINY = 1e-300
@@ -60,7 +62,8 @@ class CountGradients:
     default_runs: ClassVar[int] = 1
 
     def __init__(self, data: Bags, *, learning_rate: float) -> None:
-        self.rule, self.batch = CountLikelihood(), _batch_of(data)
+        refuse_ranges(data, "BagBoostingClassifier")
+        self.batch = all_bags(data, dtype=torch.float64)
         self.sizes, self.starts = data.sizes, data.starts
         self.noise = (self.batch.bag_sizes.square() * self.batch.noise).numpy()
         self.damping = damping(data, learning_rate)[:, None, None]
@@ -101,7 +104,7 @@ class CountGradients:
         if self.batch.noise_variance is None:
             return expit(outputs) - expected_labels(outputs, self.batch, self.tilts)
         logits = torch.from_numpy(outputs).requires_grad_()
-        loss = self.rule.of_each_bag(logits, self.batch).sum()
+        loss = CountLikelihood().of_each_bag(logits, self.batch).sum()
         return torch.autograd.grad(loss, logits)[0].numpy()
 
     def _expected_counts(self, outputs: Array) -> tuple[Array, Array]:
@@ -123,6 +126,51 @@ class CountGradients:
 
     def _spread(self, values: Array) -> Array:
         return np.repeat(values, self.sizes, axis=0)
+
+
+class EventGradients:
+    r"""Minus the log likelihood of numbers of events, summed over bags, as boosting wants it.
+
+    With :math:`\mu_j` the expected events of an instance and :math:`m_i` those of its bag, the
+    gradient by the log rate is :math:`\mu_j (1 - n_i / m_i)`, and the curvature
+    :math:`\mu_j^2 / m_i`. For bags of one both are those of Poisson regression. Steps are kept from
+    overshooting as for `CountGradients`.
+
+    Parameters
+    ----------
+    data : Bags
+        With the instances of the first bag first.
+    learning_rate : float
+        What the steps will be multiplied by.
+    """
+
+    default_penalty: ClassVar[float] = 1.0
+    default_runs: ClassVar[int] = 3
+
+    def __init__(self, data: Bags, *, learning_rate: float) -> None:
+        self.events = EventCounts.events(data)
+        self.damping = damping(data, learning_rate)
+        rate = self.events.counts.sum() / data.n_instances
+        self.smallest_curvature = SMALLEST * float(rate / data.sizes.max())
+
+    def __call__(self, raw: Array) -> tuple[Array, Array]:
+        """Gradient and curvature at log rates (n_instances, 1), of the same shape."""
+        expected = self.events.scores(raw[:, 0])
+        curvature = expected**2 * self._spread(self.damping / self._means(expected))
+        columns = self.gradient(raw), curvature[:, None], expected[:, None]
+        return with_common_step(*columns), np.maximum(curvature, self.smallest_curvature)[:, None]
+
+    def gradient(self, raw: Array) -> Array:
+        """Gradient of the loss itself, before anything is done about overshooting."""
+        expected = self.events.scores(raw[:, 0])
+        excess = 1 - self.events.counts / self._means(expected)
+        return (expected * self._spread(excess))[:, None]
+
+    def _means(self, expected: Array) -> Array:
+        return self.events.variance(expected, 0.0)
+
+    def _spread(self, values: Array) -> Array:
+        return np.repeat(values, self.events.sizes)
 
 
 def damping(data: Bags, learning_rate: float) -> Array:
@@ -171,29 +219,17 @@ def expected_labels(outputs: Array, batch: BagBatch, tilts: Array | None = None)
 
 def largest_correlation(data: Bags) -> float:
     """Largest correlation of a feature between two instances of a bag; 0 for bags of one."""
-    pairs = float((data.sizes * (data.sizes - 1.0)).sum())
-    return max([0.0, *(_correlation(column, data.starts, pairs) for column in data.X.T)])
-
-
-def _correlation(feature: Array, starts: Array, pairs: float) -> float:
-    centred = feature - feature.mean(dtype=float)
-    squares = float(centred @ centred)
-    products = float(np.square(np.add.reduceat(centred, starts)).sum()) - squares
-    return products / pairs * len(feature) / squares if pairs and squares else 0.0
+    largest, pairs = 0.0, float((data.sizes * (data.sizes - 1.0)).sum())
+    for feature in data.X.T:
+        centred = feature - feature.mean(dtype=float)
+        squares = float(centred @ centred)
+        products = float(np.square(np.add.reduceat(centred, data.starts)).sum()) - squares
+        if pairs and squares:
+            largest = max(largest, products / pairs * len(feature) / squares)
+    return largest
 
 
 def _through_softmax(slopes: Array, outputs: Array) -> Array:
     """From the logits of the classes' own probabilities to those of the softmax."""
     over_rest = slopes / np.maximum(expit(-outputs), TINY)
     return slopes - expit(outputs) * (over_rest.sum(axis=1, keepdims=True) - over_rest)
-
-
-def _batch_of(data: Bags) -> BagBatch:
-    refuse_ranges(data, "BagBoostingClassifier")
-    noise = data.noise_variance
-    return BagBatch(
-        torch.as_tensor(data.proportions, dtype=torch.float64),
-        data.equal_size or torch.as_tensor(data.sizes),
-        None if noise is None else torch.as_tensor(noise),
-        task=data.task,
-    )

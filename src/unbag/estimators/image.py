@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -23,6 +24,7 @@ from unbag.images.optimization import as_floats
 from unbag.images.propagation import image_features, propagate
 from unbag.models import get_model
 from unbag.randomness import derive_seed, draw_seed
+from unbag.training.batches import all_bags
 
 __all__ = ["BagImageClassifier", "start_posteriors"]
 
@@ -130,7 +132,10 @@ class BagImageClassifier(BagEstimator):
         images = self._images(data.X)
         self.input_shape_ = tuple(images.shape[1:])
         rows = torch.as_tensor(data.rows, device=images.device)
-        bagged = ImageBags(images[rows], _all_bags(data, images.device))
+        if self.task_ == "binary":
+            shares = np.stack([1 - data.proportions, data.proportions], axis=1)
+            data = replace(data, proportions=shares, task="multiclass")
+        bagged = ImageBags(images[rows], all_bags(data, device=images.device))
         n_classes = bagged.bags.targets.shape[1]
         nets = [self._net(n_classes, derive_seed(seed, n)) for n in range(self.n_nets)]
         start, self.start_ = None, None
@@ -235,12 +240,3 @@ def start_posteriors(
     data = Bags(values, np.arange(len(values)), sizes, shares, ids, None, "multiclass")
     guess = BagRidgeClassifier(n_components=n_components).fit_bags(data).predict_proba(values)
     return propagate(features, bags, torch.as_tensor(guess, dtype=torch.float32, device=device))
-
-
-def _all_bags(data: Bags, device: torch.device) -> BagBatch:
-    shares = data.proportions
-    if shares.ndim == 1:
-        shares = np.stack([1 - shares, shares], axis=1)
-    proportions = torch.as_tensor(shares, dtype=torch.float32, device=device)
-    sizes = data.equal_size or torch.as_tensor(data.sizes, device=device)
-    return BagBatch(proportions, sizes, task="multiclass")

@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from unbag.bags import Bags
-from unbag.estimators.closed_form import AmountStatistics
+from unbag.estimators.closed_form import BagStatistics
 from unbag.estimators.linear import RidgeModel
 from unbag.estimators.regressor_base import BagRegressorBase
 
@@ -55,7 +55,7 @@ class BagRidgeRegressor(BagRegressorBase, RidgeModel):
     """
 
     def _fit_amounts(self, data: Bags) -> None:
-        self._fit_statistics(AmountStatistics.of(data))
+        self._fit_statistics(BagStatistics.of(data))
 
     def _amounts(self, X: Array) -> Array:
         return self._linear(X)

@@ -20,6 +20,7 @@ from unbag.training.trial import Trial
 __all__ = [
     "Batch",
     "TrialData",
+    "all_bags",
     "are_pixels",
     "as_inputs",
     "as_tensor",
@@ -129,6 +130,19 @@ def _cut_batch(data: Sequence[TrialData], number: int, device: torch.device) -> 
         torch.tensor(proportions, dtype=torch.float32, device=device),
         noise,
         int(sizes[0]) if equal else torch.tensor(sizes, device=device),
+    )
+
+
+def all_bags(
+    bags: Bags, *, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu"
+) -> BagBatch:
+    """All bags as one batch."""
+    noise = bags.noise_variance
+    return BagBatch(
+        torch.as_tensor(bags.proportions, dtype=dtype, device=device),
+        bags.equal_size or torch.as_tensor(bags.sizes, device=device),
+        None if noise is None else torch.as_tensor(noise, device=device),
+        task=bags.task,
     )
 
 

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from unbag.arguments import check_choice
-from unbag.bags import BagBatch, Bags, Task
+from unbag.bags import Bags, Task
 from unbag.bags.batch import as_scores
 from unbag.bags.tasks import risk_scale
 from unbag.errors import BagDataError
 from unbag.rules.debiased_square import pairwise_risk
-from unbag.training.batches import as_inputs, as_tensor
+from unbag.training.batches import all_bags, as_inputs, as_tensor
 from unbag.training.learners import Learner
 
 __all__ = [
@@ -97,29 +97,21 @@ def held_out_risk(
     if bags.n_bags < 2:
         raise BagDataError(f"held_out_risk needs at least 2 bags, got {bags.n_bags}.")
     X = bags.X[torch.as_tensor(bags.rows) if isinstance(bags.X, Tensor) else bags.rows]
-    size = bags.equal_size
-    sizes: int | Tensor = torch.tensor(bags.sizes) if size is None else size
-    noise = None if bags.noise_variance is None else torch.tensor(bags.noise_variance)
-    batch = BagBatch(torch.tensor(bags.proportions).float(), sizes, noise, task=bags.task)
+    batch = all_bags(bags)
     scale = risk_scale(bags.task, bags.n_outputs, hard=criterion == "zero_one")
 
     def measure(logits: Tensor) -> Tensor:
-        here = _move(batch, logits.device)
+        # Without making a GPU wait; nobody changes what is copied.
+        moved: dict[str, Any] = {
+            name: value.to(logits.device, non_blocking=True)
+            for name, value in vars(batch).items()
+            if isinstance(value, Tensor)
+        }
+        here = replace(batch, **moved)
         scores = _scores(logits, bags.task, criterion)
         return scale * pairwise_risk(here.mean(scores) - here.targets, here)
 
     return Monitor(name, X, measure)
-
-
-def _move(batch: BagBatch, device: torch.device) -> BagBatch:
-    """Without making a GPU wait; nobody changes what is copied."""
-
-    def moved(tensor: Tensor) -> Tensor:
-        return tensor.to(device, non_blocking=True)
-
-    sizes = batch.sizes if isinstance(batch.sizes, int) else moved(batch.sizes)
-    noise = None if batch.noise_variance is None else moved(batch.noise_variance)
-    return BagBatch(moved(batch.proportions), sizes, noise, None, batch.task)
 
 
 def _scores(logits: Tensor, task: Task, criterion: Criterion) -> Tensor:
