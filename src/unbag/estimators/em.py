@@ -11,14 +11,7 @@ from sklearn.utils import get_tags
 
 from unbag.arguments import check_choice
 from unbag.bags import Bags
-from unbag.estimators.em_rounds import (
-    Calibration,
-    EMRun,
-    EMState,
-    Start,
-    first_minus_log,
-    run_em,
-)
+from unbag.estimators.em_rounds import Calibration, EMRun, EMState, Start, run_em, started
 from unbag.estimators.folds import BlockEstimator, block_folds
 from unbag.estimators.instances import TABLES_WITH_GAPS
 from unbag.estimators.soft_labels import model_of, soft_learner, tensors_of
@@ -160,7 +153,10 @@ class BagEMClassifier(BlockEstimator):
         )
         seed = draw_seed(self.random_state)
         if (data.sizes == 1).all() and data.noise_variance is None:
-            self.start_, self.runs_ = "labels", [_supervised(data, learner, seed)]
+            targets = data.proportions.reshape(data.n_bags, -1).astype(float)
+            model = learner.fit(np.arange(data.n_bags), targets, seed=seed)
+            none = Calibration(np.ones(data.n_outputs), np.zeros(data.n_outputs))
+            self.start_, self.runs_ = "labels", [EMRun(model, none, np.empty(0))]
             return self
         self.runs_ = []
         for run in range(self.n_runs):
@@ -174,9 +170,16 @@ class BagEMClassifier(BlockEstimator):
                 seed=seed + run,
             )
             if not run:
-                self.start_ = _choose_start(state) if self.start == "auto" else self.start
+                self.start_ = self._start(state)
             self.runs_.append(run_em(state, self.start_, n_rounds=self.n_rounds))  # type: ignore[arg-type]
         return self
+
+    def _start(self, state: EMState) -> Start:
+        """The start whose scores make held-out counts likelier; rounds would mix the folds."""
+        if self.start != "auto":
+            return self.start
+        starts: tuple[Start, ...] = ("rate", "linear")
+        return min(starts, key=lambda start: state.minus_log(started(state, start)[0]))
 
     def _relaxation(self, n_bags: int) -> float:
         if self.relaxation is not None:
@@ -199,24 +202,6 @@ class BagEMClassifier(BlockEstimator):
     ) -> None:
         self.start_, self.runs_ = description["start"], []
         for i in range(description["n_runs_saved"]):
-            slopes, shifts = tensors[f"slopes_{i}"]
             own = {k.removesuffix(f"_{i}"): v for k, v in tensors.items() if k.endswith(f"_{i}")}
-            calibration = Calibration(tuple(slopes.tolist()), tuple(shifts.tolist()))
             fitted = model_of(own, self.task_, folder)
-            self.runs_.append(EMRun(fitted, calibration, np.empty((0, 1)), np.empty(0)))
-
-
-def _supervised(data: Bags, learner: Any, seed: int) -> EMRun:
-    targets = data.proportions.reshape(data.n_bags, -1).astype(float)
-    model = learner.fit(np.arange(len(targets)), targets, seed=seed)
-    n_outputs = targets.shape[1]
-    none = Calibration((1.0,) * n_outputs, (0.0,) * n_outputs)
-    return EMRun(model, none, targets, np.empty(0))
-
-
-def _choose_start(state: Any) -> Start:
-    """The start whose scores make held-out counts likelier; rounds would mix the folds."""
-    tried: dict[Start, float] = {
-        start: first_minus_log(state, start) for start in ("rate", "linear")
-    }
-    return min(tried, key=tried.__getitem__)
+            self.runs_.append(EMRun(fitted, Calibration(*tensors[f"slopes_{i}"]), np.empty(0)))

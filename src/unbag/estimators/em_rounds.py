@@ -9,22 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from unbag.bags import Bags
+from unbag.bags import Bags, Task
 from unbag.estimators.columns import filled, scaled_columns
 from unbag.estimators.count_regression import SUREST, BagCounts, fold_slope, shift_to_counts
 from unbag.estimators.logistic import BagLogisticClassifier
 from unbag.estimators.ridge import BagRidgeClassifier
-from unbag.estimators.soft_labels import SoftLearner, SoftModel
+from unbag.estimators.soft_labels import SoftLearner, SoftModel, normalised
 from unbag.posterior import bag_posterior
 
-__all__ = [
-    "Calibration",
-    "EMRun",
-    "EMState",
-    "Start",
-    "first_minus_log",
-    "run_em",
-]
+__all__ = ["Calibration", "EMRun", "EMState", "Start", "run_em", "started"]
 
 Array = NDArray[Any]
 Start = Literal["rate", "linear", "ridge"]
@@ -33,18 +26,17 @@ Start = Literal["rate", "linear", "ridge"]
 SLOPE_SPREAD, SLOPE_RANGE = 0.5, (0.5, 2.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Calibration:
     """Map of scores: each output's logit times a slope, plus a shift."""
 
-    slopes: tuple[float, ...]
-    shifts: tuple[float, ...]
+    slopes: Array
+    shifts: Array
 
-    def __call__(self, scores: Array, task: str) -> Array:
+    def __call__(self, scores: Array, task: Task) -> Array:
         """Calibrated scores of shape (n_instances, n_outputs)."""
         logits = logit(np.clip(scores, SUREST, 1 - SUREST))
-        found = expit(logits * np.array(self.slopes) + np.array(self.shifts))
-        return found / found.sum(axis=1, keepdims=True) if task == "multiclass" else found
+        return normalised(expit(logits * self.slopes + self.shifts), task)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,15 +48,12 @@ class EMRun:
     model : SoftModel
         Fitted to the posteriors of all bags.
     calibration : Calibration
-    scores : array of shape (n_instances, n_outputs)
-        Out-of-fold scores of the last round, calibrated, bag by bag.
     likelihood : array of shape (n_rounds + 1,)
         Minus the log likelihood of a count under the out-of-fold scores of each round, on average.
     """
 
     model: SoftModel
     calibration: Calibration
-    scores: Array
     likelihood: Array
 
 
@@ -99,10 +88,10 @@ class EMState:
             found[own] = model.scores(self.bags.X[own])
         return found
 
-    def rates(self) -> Array:
-        """The proportion of its bag for each instance."""
-        values = self.bags.proportions.reshape(self.bags.n_bags, -1)
-        return np.repeat(np.clip(values, 0, 1), self.bags.sizes, axis=0)
+    def shifts(self, logits: Array) -> Array:
+        """Shifts for which the mean scores of all instances are the known rates."""
+        pairs = zip(logits.T, self.outputs, strict=True)
+        return np.array([shift_to_counts(column, counts) for column, counts in pairs])
 
     def minus_log(self, scores: Array) -> float:
         """Average over bags of minus the log likelihood of their counts."""
@@ -115,9 +104,7 @@ class EMState:
 
 def run_em(state: EMState, start: Start, *, n_rounds: int) -> EMRun:
     """Start, and go through rounds of posterior and fit."""
-    from_rates = start == "rate"
-    scores, targets = start_scores(state, start)
-    scores, calibration, trusted = calibrated(state, scores, widest=from_rates)
+    scores, calibration, trusted, targets = started(state, start)
     likelihood = [state.minus_log(scores)]
     for _ in range(n_rounds):
         targets = relaxed_posterior(state, scores, trusted)
@@ -126,22 +113,19 @@ def run_em(state: EMState, start: Start, *, n_rounds: int) -> EMRun:
     if targets is None or n_rounds:
         targets = relaxed_posterior(state, scores, trusted)
     model = state.learner.fit(np.arange(len(targets)), targets, seed=state.seed)
-    own = model.scores(state.bags.X)
-    calibration = replace(calibration, shifts=_shifts(state, own, calibration.slopes))
-    return EMRun(model, calibration, scores, np.array(likelihood))
+    if state.calibrate:
+        logits = logit(np.clip(model.scores(state.bags.X), SUREST, 1 - SUREST))
+        shifts = state.shifts(logits * calibration.slopes)
+        calibration = replace(calibration, shifts=shifts)
+    return EMRun(model, calibration, np.array(likelihood))
 
 
-def first_minus_log(state: EMState, start: Start) -> float:
-    """Minus the log likelihood of counts under the calibrated scores of a start."""
-    scores, _ = start_scores(state, start)
-    return state.minus_log(calibrated(state, scores, widest=start == "rate")[0])
-
-
-def start_scores(state: EMState, start: Start) -> tuple[Array, Array | None]:
-    """Out-of-fold scores to begin with, and the targets they were fitted to, if any."""
+def started(state: EMState, start: Start) -> tuple[Array, Calibration, Array, Array | None]:
+    """What `calibrated` gives of first scores, and the targets these were fitted to, if any."""
     if start == "rate":
-        rates = state.rates()
-        return state.out_of_fold(rates), rates
+        values = state.bags.proportions.reshape(state.bags.n_bags, -1)
+        rates = np.repeat(np.clip(values, 0, 1), state.bags.sizes, axis=0)
+        return *calibrated(state, state.out_of_fold(rates), widest=True), rates
     centre, scale = scaled_columns(state.bags.X)
     X = (filled(state.bags.X, centre) - centre) / scale
     data, found = replace(state.bags, X=X), np.empty((len(X), state.bags.n_outputs))
@@ -156,7 +140,8 @@ def start_scores(state: EMState, start: Start) -> tuple[Array, Array | None]:
             model = BagLogisticClassifier(penalties=penalties, bag_effects=state.bag_effects)
         found[own] = model.fit_bags(kept)._scores(X[own]).reshape(own.sum(), -1)
     # Scores of the ridge are clipped ones: none of them is certain.
-    return (np.clip(found, 0.02, 0.98) if start == "ridge" else found), None
+    found = np.clip(found, 0.02, 0.98) if start == "ridge" else found
+    return *calibrated(state, found), None
 
 
 def relaxed_posterior(state: EMState, scores: Array, trusted: Array) -> Array:
@@ -170,9 +155,7 @@ def relaxed_posterior(state: EMState, scores: Array, trusted: Array) -> Array:
     posterior = bag_posterior(flat, state.bags).reshape(scores.shape)
     relaxation = np.where(trusted, state.relaxation, 1.0)
     targets = np.clip(scores + relaxation * (posterior - scores), 0, 1)
-    if state.bags.task != "multiclass":
-        return targets
-    return np.asarray(targets / targets.sum(axis=1, keepdims=True))
+    return normalised(targets, state.bags.task)
 
 
 def calibrated(
@@ -182,7 +165,7 @@ def calibrated(
     n_outputs = scores.shape[1]
     slopes, trusted = np.ones(n_outputs), np.ones(n_outputs, dtype=bool)
     if not state.calibrate:
-        return scores, Calibration(tuple(slopes), (0.0,) * n_outputs), trusted
+        return scores, Calibration(slopes, np.zeros(n_outputs)), trusted
     low, high = (1.0, 10.0 * state.bags.sizes.max()) if widest else SLOPE_RANGE
     spread = 1e3 if widest else SLOPE_SPREAD
     logits = np.empty_like(scores)
@@ -192,20 +175,6 @@ def calibrated(
         )
         trusted[i] = slope > 0.9
         slopes[i] = np.clip(slope, low, high) if trusted[i] else 1.0
-    shifts = [
-        shift_to_counts(column * slope, counts)
-        for column, slope, counts in zip(logits.T, slopes, state.outputs, strict=True)
-    ]
-    found = expit(logits * slopes + np.array(shifts))
-    if state.bags.task == "multiclass":
-        found /= found.sum(axis=1, keepdims=True)
-    return found, Calibration(tuple(slopes.tolist()), tuple(shifts)), trusted
-
-
-def _shifts(state: EMState, scores: Array, slopes: tuple[float, ...]) -> tuple[float, ...]:
-    """Shifts for which the mean scores of all instances are the known rates."""
-    if not state.calibrate:
-        return (0.0,) * len(slopes)
-    logits = logit(np.clip(scores, SUREST, 1 - SUREST)) * np.array(slopes)
-    pairs = zip(logits.T, state.outputs, strict=True)
-    return tuple(shift_to_counts(column, counts) for column, counts in pairs)
+    shifts = state.shifts(logits * slopes)
+    found = normalised(expit(logits * slopes + shifts), state.bags.task)
+    return found, Calibration(slopes, shifts), trusted

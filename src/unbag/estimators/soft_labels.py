@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from inspect import signature
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from unbag.bags import Task
+from unbag.estimators.bag_gradients import scores_of_raw
 from unbag.estimators.saving import ModelFolderError, read_booster
 from unbag.extras import has_module, import_extra
 from unbag.randomness import numpy_generator
 
 __all__ = [
     "ClassifierLearner",
-    "LinearModel",
     "SoftLearner",
     "SoftModel",
     "TreeLearner",
-    "TreeModel",
     "model_of",
+    "normalised",
     "soft_learner",
     "tensors_of",
 ]
@@ -35,20 +34,7 @@ Array = NDArray[Any]
 NEGLIGIBLE = 1e-4
 # Labels drawn for each row where weights are not taken, spread evenly over its probabilities.
 N_DRAWS = 3
-
-
-class SoftModel(Protocol):
-    """A fitted model: probabilities of shape (n_instances, n_outputs)."""
-
-    def scores(self, X: Array) -> Array:
-        """Probability of the positive label, of each class, or of each label."""
-
-
-class SoftLearner(Protocol):
-    """Fits models to label probabilities of some rows."""
-
-    def fit(self, rows: Array, targets: Array, *, seed: int) -> SoftModel:
-        """Fit to rows of the table, given the targets of those rows."""
+N_TREES = 100
 
 
 def soft_learner(
@@ -73,11 +59,9 @@ def soft_learner(
 class TreeLearner:
     """LightGBM on soft labels: the cross entropy needs no duplicated rows, and bins are shared."""
 
-    def __init__(
-        self, X: Array, task: Task, *, n_jobs: int = 1, n_trees: int = 100, num_leaves: int = 15
-    ) -> None:
+    def __init__(self, X: Array, task: Task, *, n_jobs: int = 1, num_leaves: int = 15) -> None:
         self.lightgbm = import_extra("lightgbm", extra="gbm", purpose="TreeLearner")
-        self.task, self.n_trees = task, n_trees
+        self.task, self.n_rows = task, len(X)
         self.parameters: dict[str, Any] = {
             "objective": "cross_entropy",
             "num_leaves": num_leaves,
@@ -96,18 +80,16 @@ class TreeLearner:
             X, np.zeros(len(X)), params=self.parameters, free_raw_data=True
         )
         self.data = data.construct()
-        self.n_rows = len(X)
 
     def fit(self, rows: Array, targets: Array, *, seed: int) -> TreeModel:
         """Grow one booster an output."""
         whole = len(rows) == self.n_rows
         data = self.data if whole else self.data.subset(np.sort(rows)).construct()
         targets = targets if whole else targets[np.argsort(rows)]
-        boosters = []
+        parameters, boosters = self.parameters | {"seed": seed % 2**31}, []
         for column in targets.T:
             data.set_label(np.clip(column, 0, 1))
-            parameters = self.parameters | {"seed": seed % 2**31}
-            boosters.append(self.lightgbm.train(parameters, data, self.n_trees))
+            boosters.append(self.lightgbm.train(parameters, data, N_TREES))
         return TreeModel(boosters, self.task, self.parameters["num_threads"])
 
 
@@ -120,7 +102,7 @@ class TreeModel:
     def scores(self, X: Array) -> Array:
         """Probabilities; those of classes are scaled to add up to one."""
         columns = [booster.predict(X, num_threads=self.n_jobs) for booster in self.boosters]
-        return _normalised(np.column_stack(columns), self.task)
+        return normalised(np.column_stack(columns), self.task)
 
 
 class ClassifierLearner:
@@ -132,10 +114,9 @@ class ClassifierLearner:
     def fit(self, rows: Array, targets: Array, *, seed: int) -> ClassifierModel:
         """Fit one classifier, or one a label."""
         if self.task == "multiclass":
-            return ClassifierModel([self._fit_one(rows, targets, seed)], targets.shape[1], True)
+            return ClassifierModel([self._fit_one(rows, targets, seed)], targets.shape[1])
         pairs = [np.column_stack([1 - column, column]) for column in targets.T]
-        fitted = [self._fit_one(rows, pair, seed) for pair in pairs]
-        return ClassifierModel(fitted, len(pairs), False)
+        return ClassifierModel([self._fit_one(rows, pair, seed) for pair in pairs])
 
     def _fit_one(self, rows: Array, targets: Array, seed: int) -> Any:
         estimator, weight_name = clone(self.estimator), weight_argument(self.estimator)
@@ -154,14 +135,15 @@ class ClassifierLearner:
 class ClassifierModel:
     """Fitted classifiers: one for all classes, or one a label."""
 
-    def __init__(self, fitted: list[Any], n_outputs: int, multiclass: bool) -> None:
-        self.fitted, self.n_outputs, self.multiclass = fitted, n_outputs, multiclass
+    def __init__(self, fitted: list[Any], n_classes: int | None = None) -> None:
+        self.fitted, self.n_classes = fitted, n_classes
 
     def scores(self, X: Array) -> Array:
         """Probabilities; a class that had no weight has none."""
-        if not self.multiclass:
-            return np.column_stack([_by_class(one, X, 2)[:, 1] for one in self.fitted])
-        return _by_class(self.fitted[0], X, self.n_outputs)
+        found = np.zeros((len(self.fitted), len(X), self.n_classes or 2))
+        for own, one in zip(found, self.fitted, strict=True):
+            own[:, np.asarray(one.classes_, dtype=int)] = one.predict_proba(X)
+        return found[0] if self.n_classes else found[:, :, 1].T
 
 
 class LinearModel:
@@ -172,8 +154,13 @@ class LinearModel:
 
     def scores(self, X: Array) -> Array:
         """Probabilities."""
-        logits = X @ self.weights + self.intercept
-        return softmax(logits, axis=1) if self.task == "multiclass" else expit(logits)
+        return scores_of_raw(X @ self.weights + self.intercept, self.task)
+
+
+SoftLearner = TreeLearner | ClassifierLearner
+"""Fits models to label probabilities of some rows."""
+SoftModel = TreeModel | ClassifierModel | LinearModel
+"""Gives probabilities of shape (n_instances, n_outputs)."""
 
 
 def weight_argument(estimator: Any) -> str | None:
@@ -196,13 +183,8 @@ def weight_argument(estimator: Any) -> str | None:
     return "sample_weight" if "sample_weight" in signature(estimator.fit).parameters else None
 
 
-def _by_class(fitted: Any, X: Array, n_classes: int) -> Array:
-    found = np.zeros((len(X), n_classes))
-    found[:, np.asarray(fitted.classes_, dtype=int)] = fitted.predict_proba(X)
-    return found
-
-
-def _normalised(scores: Array, task: Task) -> Array:
+def normalised(scores: Array, task: Task) -> Array:
+    """The same, with probabilities of classes that add up to one."""
     if task != "multiclass":
         return scores
     return scores / np.maximum(scores.sum(axis=1, keepdims=True), 1e-300)
@@ -215,16 +197,16 @@ def tensors_of(model: SoftModel) -> dict[str, Array]:
         return {f"booster{j}": np.frombuffer(text, np.uint8) for j, text in enumerate(texts)}
     if isinstance(model, LinearModel):
         return {"weights": model.weights, "intercept": model.intercept}
-    fitted = model.fitted if isinstance(model, ClassifierModel) else []
-    if not all(type(one).__name__ == "LogisticRegression" for one in fitted) or not fitted:
-        kind = type(fitted[0]).__name__ if fitted else type(model).__name__
+    kinds = {type(one).__name__ for one in model.fitted}
+    if kinds != {"LogisticRegression"}:
         raise ModelFolderError(
-            f"A {kind} has no form that could be saved and read back without executing it. "
+            f"A {kinds.pop()} has no form that could be saved and read back without executing it. "
             "BagEMClassifier saves trees of LightGBM (estimator=None) and LogisticRegression; "
             "keep others with joblib, where you trust the file."
         )
-    weights = np.concatenate([one.coef_ for one in fitted]).T
-    return {"weights": weights, "intercept": np.concatenate([one.intercept_ for one in fitted])}
+    weights = np.concatenate([one.coef_ for one in model.fitted]).T
+    intercept = np.concatenate([one.intercept_ for one in model.fitted])
+    return {"weights": weights, "intercept": intercept}
 
 
 def model_of(tensors: dict[str, Array], task: Task, folder: str | Path) -> SoftModel:
