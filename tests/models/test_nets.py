@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from unbag.models import MODELS, KeyedDropout, Standardize, advance_key
+from unbag.models import (
+    MODELS,
+    KeyedDropout,
+    Standardize,
+    advance_key,
+    join_moments,
+    moments_of,
+)
 
 # Weights and biases, counted by hand from the paper's appendix for 28 x 28 images.
 PARAMETERS = {
@@ -85,7 +92,7 @@ def test_dropout_rests_outside_training():
 def test_standardize_joins_chunks(generator):
     X = torch.randn(100, 3, generator=generator) * torch.tensor([1.0, 5.0, 0.0]) + 10
     layer = Standardize(3)
-    layer.adapt(X.split(17))
+    layer.set(join_moments(map(moments_of, X.split(17))))
     torch.testing.assert_close(layer.mean, X.mean(dim=0))
     torch.testing.assert_close(layer.scale[:2], X.std(dim=0, correction=0)[:2])
     assert layer.scale[2] == 1  # a constant feature
@@ -95,7 +102,7 @@ def test_standardize_joins_chunks(generator):
 def test_standardize_keeps_features_of_any_scale(scale, generator):
     shape = torch.randn(100, 1, generator=generator) + 3
     layer = Standardize(1)
-    layer.adapt((scale * shape).split(17))
+    layer.set(join_moments(map(moments_of, (scale * shape).split(17))))
     torch.testing.assert_close(
         layer.scale, scale * shape.std(dim=0, correction=0), atol=0, rtol=1e-5
     )
@@ -107,5 +114,5 @@ def test_standardize_keeps_features_of_any_scale(scale, generator):
 def test_a_feature_that_varies_by_less_than_floats_can_divide_by_is_constant():
     layer = Standardize(1)
     X = torch.tensor([[0.0], [1e-45]])
-    layer.adapt([X])
+    layer.set(moments_of(X))
     assert layer(X).isfinite().all()

@@ -10,7 +10,7 @@ from unbag.training import Trial
 from unbag.training.adam import StackedAdam
 from unbag.training.batches import Batch
 from unbag.training.learners import Learner
-from unbag.training.step import Step
+from unbag.training.stack import Step
 from unbag_paper.compiled.graphs import GraphedStep
 
 

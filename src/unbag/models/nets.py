@@ -59,7 +59,7 @@ class Standardize(nn.Module):
     Examples
     --------
     >>> layer = Standardize(1)
-    >>> layer.adapt([torch.tensor([[1.0], [3.0]])])
+    >>> layer.set(moments_of(torch.tensor([[1.0], [3.0]])))
     >>> layer(torch.tensor([[2.0]]))
     tensor([[0.]])
     """
@@ -71,10 +71,6 @@ class Standardize(nn.Module):
         super().__init__()
         self.register_buffer("mean", torch.zeros(n_features))
         self.register_buffer("scale", torch.ones(n_features))
-
-    def adapt(self, chunks: Iterable[Tensor]) -> None:
-        """Take mean and deviation from the training instances."""
-        self.set(join_moments(moments_of(chunk) for chunk in chunks))
 
     def set(self, moments: Moments) -> None:
         """Take mean and deviation from moments; a constant feature keeps scale 1."""

@@ -22,8 +22,7 @@ from unbag.training.monitor import Monitor, measure_all, on_device
 from unbag.training.progress import progress_bar
 from unbag.training.record import Record
 from unbag.training.settings import INSTANCES_PER_BATCH, Settings
-from unbag.training.stack import seeded_model
-from unbag.training.step import Step
+from unbag.training.stack import Step, seeded_model
 from unbag.training.trial import Trial, TrialResult
 
 __all__ = ["train_stream"]

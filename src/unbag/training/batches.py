@@ -24,7 +24,7 @@ __all__ = [
     "are_pixels",
     "as_inputs",
     "as_tensor",
-    "cut_stack",
+    "cut_batch",
     "trial_data",
     "warn_of_rounding",
 ]
@@ -108,27 +108,24 @@ def trial_data(trial: Trial, bags: Bags, settings: Settings) -> TrialData:
     return TrialData(bags, prior, tuple(batches), per_batch, seed)
 
 
-def cut_stack(data: Sequence[TrialData], device: torch.device) -> list[Batch]:
-    """Put the batches of trials with one layout on the device."""
-    return [_cut_batch(data, number, device) for number in range(len(data[0].batches))]
-
-
-def _cut_batch(data: Sequence[TrialData], number: int, device: torch.device) -> Batch:
+def cut_batch(data: Sequence[TrialData], number: int, device: torch.device) -> Batch:
+    """Put one of the batches of trials with one layout on the device."""
     chosen = [(d.bags, d.batches[number]) for d in data]
+
+    def stacked(name: str) -> Tensor:
+        values = np.stack([getattr(bags, name)[batch] for bags, batch in chosen])
+        return torch.tensor(values, dtype=torch.float32, device=device)
+
     rows = np.stack([bags.rows_of(batch) for bags, batch in chosen])
     if (rows == rows[0]).all():
         rows = rows[:1]
-    proportions = np.stack([bags.proportions[batch] for bags, batch in chosen])
-    noise = None
-    if chosen[0][0].noise_variance is not None:
-        stacked = np.stack([bags.noise_variance[batch] for bags, batch in chosen])  # type: ignore[index]
-        noise = torch.tensor(stacked, dtype=torch.float32, device=device)
-    sizes = chosen[0][0].sizes[chosen[0][1]]
+    first, batch = chosen[0]
+    sizes = first.sizes[batch]
     equal = bool((sizes == sizes[0]).all())
     return Batch(
         torch.tensor(rows, device=device),
-        torch.tensor(proportions, dtype=torch.float32, device=device),
-        noise,
+        stacked("proportions"),
+        None if first.noise_variance is None else stacked("noise_variance"),
         int(sizes[0]) if equal else torch.tensor(sizes, device=device),
     )
 
@@ -148,7 +145,14 @@ def all_bags(
 
 def as_tensor(X: Any, device: torch.device) -> Tensor:
     """Instances on the device: pixels stay bytes, everything else becomes single precision."""
-    tensor = X if isinstance(X, Tensor) else torch.from_numpy(_native(X))
+    if not isinstance(X, Tensor):
+        X = np.asarray(X)
+        native = X.dtype.kind == "f" or X.dtype == np.uint8
+        if not (
+            native and X.flags.writeable and X.dtype.isnative and min(X.strides, default=0) >= 0
+        ):
+            X = X.astype(np.uint8 if X.dtype == np.uint8 else np.float32)
+    tensor = torch.as_tensor(X)
     return tensor.to(device=device, dtype=torch.uint8 if are_pixels(tensor) else torch.float32)
 
 
@@ -189,15 +193,6 @@ def are_pixels(X: Any) -> bool:
     (True, False)
     """
     return X.ndim > 2 and str(X.dtype).endswith("uint8")
-
-
-def _native(X: Any) -> Any:
-    X = np.asarray(X)
-    if X.dtype == bool or (X.dtype.kind in "iu" and X.dtype != np.uint8):
-        X = X.astype(np.float32)
-    if not X.flags.writeable or not X.dtype.isnative or min(X.strides, default=0) < 0:
-        X = X.astype(np.float32 if X.dtype != np.uint8 else np.uint8)
-    return X
 
 
 def as_inputs(x: Tensor) -> Tensor:

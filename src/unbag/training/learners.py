@@ -77,26 +77,21 @@ class StackedLearner(Learner):
 
     @property
     def state(self) -> dict[str, Tensor]:
-        """Parameters and buffers, stacked; frozen parameters are among the buffers."""
         return {n: p.detach() for n, p in self.named.items()} | self.buffers
 
     def keep(self, chosen: Tensor) -> None:
-        """Drop all models but these."""
         self.n_models = len(chosen)
         self.named = {n: p.detach()[chosen].requires_grad_() for n, p in self.named.items()}
         self.buffers = {n: b[chosen] for n, b in self.buffers.items()}
         self._list()
 
-    def _one(self, named: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor) -> Tensor:
-        return functional_call(self.model, (named, buffers), (x,))
-
     def logits(self, x: Tensor, *, shared: bool = False) -> Tensor:
-        """Logits of all models, on inputs of their own or on shared ones."""
-        call = vmap(self._one, in_dims=(0, 0, None if shared else 0))
-        return call(self.named, self.buffers, x)
+        def one(named: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor) -> Tensor:
+            return functional_call(self.model, (named, buffers), (x,))
+
+        return vmap(one, in_dims=(0, 0, None if shared else 0))(self.named, self.buffers, x)
 
     def export(self, state: dict[str, Tensor], index: int) -> nn.Module:
-        """Copy of one model in its slice of this state."""
         return _copy_in_state(self.model, {name: values[index] for name, values in state.items()})
 
 

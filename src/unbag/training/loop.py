@@ -146,7 +146,9 @@ class Training:
             )
             for group in self.groups
         ]
-        self._random_states = [_random_state(stack) for stack in self.stacks]
+        # Of torch's generator at the start, for models that draw from it.
+        seeds = [derive_seed(stack.trials[0].seed, "training") for stack in self.stacks]
+        self._random_states = [torch.Generator().manual_seed(s).get_state() for s in seeds]
 
     def run(self, *, until: int) -> None:
         """Train until every trial has had so many epochs or has run out of patience.
@@ -202,12 +204,6 @@ class Training:
         for group, stack in zip(self.groups, self.stacks, strict=True):
             found |= dict(zip(group, stack.results(), strict=True))
         return [found[number] for number in sorted(found)]
-
-
-def _random_state(stack: Stack) -> Tensor:
-    """State of torch's generator at the start, for models that draw from it."""
-    seed = derive_seed(stack.trials[0].seed, "training")
-    return torch.Generator().manual_seed(seed).get_state()
 
 
 def _common_instances(bags: Sequence[Bags], device: torch.device) -> Tensor:

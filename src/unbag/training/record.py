@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from unbag.training.learners import Learner
@@ -86,31 +89,27 @@ class Record:
         """One result a trial."""
         last = self.criterion is None or not self.epochs
         state = self.learner.state if last else self.kept
-        return [self._result(t, i, state, input_shape) for i, t in enumerate(trials)]
+        return [
+            TrialResult(
+                trial,
+                self.learner.export(state, index),
+                self._history(index),
+                int((self.last_epoch if self.criterion is None else self.best_epoch)[index]),
+                self._stopped(index),
+                self.learner.n_models > 1,
+                input_shape,
+            )
+            for index, trial in enumerate(trials)
+        ]
 
-    def _result(
-        self, trial: Trial, index: int, state: dict[str, Tensor], input_shape: tuple[int, ...]
-    ) -> TrialResult:
-        n_epochs = int(self.last_epoch[index]) + 1
-        names = self.epochs[0] if self.epochs else {"loss": None}
-        history = {
-            name: torch.stack([epoch[name][index] for epoch in self.epochs[:n_epochs]])
-            .cpu()
-            .numpy()
-            if n_epochs
-            else torch.empty(0).numpy()
-            for name in names
+    def _history(self, index: int) -> dict[str, NDArray[Any]]:
+        epochs = self.epochs[: int(self.last_epoch[index]) + 1]
+        if not epochs:
+            return {"loss": np.empty(0, np.float32)}
+        return {
+            name: torch.stack([epoch[name][index] for epoch in epochs]).cpu().numpy()
+            for name in epochs[0]
         }
-        best = n_epochs - 1 if self.criterion is None else int(self.best_epoch[index])
-        return TrialResult(
-            trial,
-            self.learner.export(state, index),
-            history,
-            best,
-            self._stopped(index),
-            self.learner.n_models > 1,
-            input_shape,
-        )
 
     def _stopped(self, index: int) -> Stopped:
         if not bool(self.running[index]):

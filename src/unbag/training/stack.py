@@ -1,28 +1,83 @@
-"""Trials that are trained together, and everything their epochs need."""
+"""Trials that are trained together: their steps, and everything their epochs need."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import groupby
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from unbag.bags import Bags
+from unbag.bags import Bags, Task
 from unbag.models import ModelBuilder, Moments, Standardize, join_moments, moments_of
 from unbag.randomness import derive_seed
+from unbag.rules import Rule
 from unbag.training.adam import StackedAdam
-from unbag.training.batches import Batch, TrialData, as_inputs, cut_stack
+from unbag.training.batches import Batch, TrialData, as_inputs, cut_batch
 from unbag.training.learners import Learner, learner_of
 from unbag.training.monitor import Monitor, measure_all
 from unbag.training.record import Record
 from unbag.training.settings import Settings
-from unbag.training.step import Step
 from unbag.training.trial import Trial, TrialResult
 
-__all__ = ["Stack", "instance_moments", "seeded_model"]
+__all__ = ["Stack", "Step", "instance_moments", "seeded_model"]
+
+
+class Step:
+    """A callable that trains every trial of a stack on one batch and adds up their losses."""
+
+    def __init__(
+        self,
+        learner: Learner,
+        optimizer: StackedAdam,
+        trials: Sequence[Trial],
+        X: Tensor,
+        prior: Tensor,
+        *,
+        task: Task,
+    ) -> None:
+        self.learner, self.optimizer, self.X, self.prior = learner, optimizer, X, prior
+        self.task: Task = task
+        # Trials come sorted by rule, so those of one rule are a slice.
+        self.runs: list[tuple[Rule, slice]] = []
+        for rule, group in groupby(trials, key=lambda trial: trial.rule):
+            start = self.runs[-1][1].stop if self.runs else 0
+            self.runs.append((rule, slice(start, start + len(list(group)))))
+        self.calls = [rule.step for rule, _ in self.runs]
+        n_outputs = 1 if prior.ndim == 1 else prior.shape[1]
+        # One state for all runs of trials, of which each reads and writes its own slice.
+        self.state = torch.full((len(trials), 1, n_outputs), torch.nan, device=X.device)
+        self.loss_sum = torch.zeros(len(trials), device=X.device)
+
+    def __call__(self, batch: Batch) -> None:
+        """Train on one batch."""
+        # `X[rows]`, several times as fast on a CPU
+        x = self.X.index_select(0, batch.rows.flatten()).unflatten(0, batch.rows.shape)
+        shared = len(x) == 1
+        logits = self.learner.logits(as_inputs(x[0] if shared else x), shared=shared)
+        losses = self.losses(logits.float(), batch)
+        gradients = torch.autograd.grad(losses.sum(), self.learner.parameters)
+        self.optimizer.step(gradients)
+        self.learner.advance()
+        self.loss_sum += losses.detach()
+
+    def losses(self, logits: Tensor, batch: Batch) -> Tensor:
+        """Loss of every trial by its own rule."""
+        if self.task in ("binary", "amount"):
+            logits = logits.squeeze(-1)
+        parts = []
+        for (_, trials), call in zip(self.runs, self.calls, strict=True):
+            state = self.state[trials]
+            bags = batch.bags(trials, self.prior, self.task)
+            loss, new_state = call(logits[trials], bags, state)
+            if new_state is not state and new_state is not None:
+                state.copy_(new_state)
+            parts.append(loss)
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 class Stack:
@@ -42,11 +97,11 @@ class Stack:
     ) -> None:
         self.trials, self.data, self.settings, self.device = trials, data, settings, X.device
         self.input_shape = tuple(X.shape[1:])
-        models = (
-            [self._model(build, t, d.bags, X) for t, d in zip(trials, data, strict=True)]
-            if start is None
-            else [copy.deepcopy(net).to(X.device) for net in start]
-        )
+        if start is None:
+            pairs = zip(trials, data, strict=True)
+            models = [self._model(build, trial, own.bags, X) for trial, own in pairs]
+        else:
+            models = [copy.deepcopy(net).to(X.device) for net in start]
         self.batches = self._cut(data)
         self.learner = self._learner(models)
         rates = torch.tensor([t.learning_rate for t in trials], device=X.device)
@@ -58,13 +113,11 @@ class Stack:
         self.record = Record(self.learner, settings)
 
     def _model(self, build: ModelBuilder, trial: Trial, bags: Bags, X: Tensor) -> nn.Module:
-        def moments() -> Moments:
-            return instance_moments(X, bags.rows)
-
+        moments = partial(instance_moments, X, bags.rows)
         return seeded_model(build, trial, self.input_shape, bags.n_outputs, moments).to(X.device)
 
     def _cut(self, data: Sequence[TrialData]) -> list[Batch]:
-        return cut_stack(data, self.device)
+        return [cut_batch(data, n, self.device) for n in range(len(data[0].batches))]
 
     def _learner(self, models: list[nn.Module]) -> Learner:
         return learner_of(models)

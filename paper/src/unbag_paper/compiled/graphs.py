@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from unbag.training.batches import Batch
-from unbag.training.step import Step
+from unbag.training.stack import Step
 
 __all__ = ["GraphedStep"]
 

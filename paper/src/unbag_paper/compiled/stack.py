@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from unbag.training import Monitor, TrialResult
 from unbag.training.adam import adam_update
 from unbag.training.learners import STATEFUL_LAYERS, Learner
-from unbag.training.stack import Stack
-from unbag.training.step import Step
+from unbag.training.stack import Stack, Step
 from unbag_paper.compiled.checked import Checked, changes, values_and_gradients
 from unbag_paper.compiled.graphs import GraphedStep
 from unbag_paper.compiled.rule_step import fused_step

@@ -17,8 +17,7 @@ from unbag.training.batches import Batch, TrialData, as_tensor, trial_data
 from unbag.training.learners import Learner
 from unbag.training.monitor import Monitor, check_names, on_device
 from unbag.training.settings import Settings
-from unbag.training.stack import instance_moments, seeded_model
-from unbag.training.step import Step
+from unbag.training.stack import Step, instance_moments, seeded_model
 from unbag.training.trial import Trial, TrialResult
 from unbag_paper.compiled.settings import EngineSettings, torch_switches
 from unbag_paper.compiled.stack import CompiledStack
