@@ -19,8 +19,7 @@ from unbag.estimators.instances import ARRAYS
 from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.images.consistency import ConsistencySettings, fine_tune
 from unbag.images.contrastive import ContrastiveSettings, contrastive_start
-from unbag.images.loop import ImageBags
-from unbag.images.optimization import as_floats
+from unbag.images.loop import ImageBags, as_floats
 from unbag.images.propagation import image_features, propagate
 from unbag.models import get_model
 from unbag.randomness import derive_seed, draw_seed

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
-from unbag.images.optimization import Optimization, as_floats, seeded_generator
+from unbag.images.loop import Optimization, as_floats, seeded_generator
 from unbag.images.views import contrastive_view
 from unbag.models.resnet import ResNet
 from unbag.randomness import derive_seed

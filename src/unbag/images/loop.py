@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,11 +13,20 @@ import torch
 from torch import Tensor, nn
 
 from unbag.bags.batch import BagBatch
-from unbag.images.optimization import Average, Optimization, as_floats, seeded_generator
 from unbag.images.views import strong_view, weak_view
+from unbag.randomness import derive_seed
 from unbag.training.progress import progress_bar
 
-__all__ = ["ImageBags", "ImageBatch", "LoopSettings", "Objective", "train_on_bags"]
+__all__ = [
+    "ImageBags",
+    "ImageBatch",
+    "LoopSettings",
+    "Objective",
+    "Optimization",
+    "as_floats",
+    "seeded_generator",
+    "train_on_bags",
+]
 
 
 @dataclass(frozen=True)
@@ -146,7 +158,7 @@ def train_on_bags(
     n_batches = max(1, min(data.bags.n_bags, len(data.images) // settings.images_per_batch))
     n_steps = settings.n_epochs * n_batches
     learners = [_Learner(net, settings, n_steps) for net in nets]
-    averages = [learner.average.net for learner in learners]
+    averages = [learner.average for learner in learners]
     with progress_bar("training on bags", settings.n_epochs, show=progress) as tick:
         for epoch in range(settings.n_epochs):
             for step, chosen in enumerate(_batches(data, n_batches, generator)):
@@ -171,15 +183,15 @@ def _batches(data: ImageBags, n_batches: int, generator: torch.Generator) -> Ite
 
 
 class _Learner:
-    """A net, its descent and its averaged weights."""
+    """A net, its descent, and a running average of its weights, which predicts better."""
 
     def __init__(self, net: nn.Module, settings: LoopSettings, n_steps: int) -> None:
-        self.net = net.train()
+        self.net, self.decay, self.n_updates = net.train(), settings.average_decay, 0
         self.call: Forward = torch.compile(net) if settings.compile else net
         self.optimization = Optimization(
             net, settings.learning_rate, settings.weight_decay, n_steps
         )
-        self.average = Average(net, settings.average_decay)
+        self.average = copy.deepcopy(net).eval().requires_grad_(False)
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits in single precision."""
@@ -187,6 +199,59 @@ class _Learner:
             return self.call(x).float()
 
     def step(self, loss: Tensor) -> None:
-        """Move the weights once, and their average after them."""
+        """Move the weights once, and their average after them: quickly at first."""
         self.optimization.step(loss)
-        self.average.update(self.net)
+        self.n_updates += 1
+        decay = min(self.decay, self.n_updates / (self.n_updates + 10))
+        pairs = zip(self.average.state_dict().values(), self.net.state_dict().values(), strict=True)
+        for mean, new in pairs:
+            if mean.is_floating_point():
+                mean.lerp_(new, 1 - decay)
+            else:
+                mean.copy_(new)
+
+
+class Optimization:
+    """Stochastic gradient descent with momentum; the rate warms up and then falls as a cosine."""
+
+    def __init__(
+        self, model: nn.Module, learning_rate: float, weight_decay: float, n_steps: int
+    ) -> None:
+        self.parameters = [p for p in model.parameters() if p.requires_grad]
+        groups = [
+            {"params": [p for p in self.parameters if p.ndim > 1], "weight_decay": weight_decay},
+            {"params": [p for p in self.parameters if p.ndim <= 1], "weight_decay": 0.0},
+        ]
+        self.optimizer = torch.optim.SGD(groups, learning_rate, momentum=0.9, nesterov=True)
+        self.learning_rate, self.n_steps, self.n_done = learning_rate, n_steps, 0
+        self.device = self.parameters[0].device
+        self.last_loss = torch.tensor(torch.nan)
+
+    def precision(self) -> AbstractContextManager[object]:
+        """Where products are rounded to bfloat16, if the device is a GPU."""
+        if self.device.type != "cuda":
+            return nullcontext()
+        return torch.autocast("cuda", dtype=torch.bfloat16)
+
+    def step(self, loss: Tensor) -> None:
+        """Move the weights once."""
+        warm_up = max(1, self.n_steps // 20)
+        rate = min(1.0, (self.n_done + 1) / warm_up)
+        rate *= 0.5 * (1 + math.cos(math.pi * self.n_done / self.n_steps))
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate * self.learning_rate
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        self.optimizer.step()
+        self.n_done += 1
+        self.last_loss = loss.detach()
+
+
+def as_floats(images: Tensor) -> Tensor:
+    """Bytes as numbers in [0, 1]; floats as they are."""
+    return images.float() / 255 if images.dtype == torch.uint8 else images.float()
+
+
+def seeded_generator(device: torch.device, *names: object) -> torch.Generator:
+    """A random stream on a device, by its names."""
+    return torch.Generator(device).manual_seed(derive_seed(*names))

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from unbag.bags.batch import BagBatch
-from unbag.images.optimization import as_floats
+from unbag.images.loop import as_floats
 from unbag.posterior.classes import tilted_classes
 
 __all__ = ["image_features", "nearest_neighbours", "propagate"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unbag.errors import ConditionError
 
-__all__ = ["require", "require_class", "require_probability", "require_whole"]
+__all__ = ["require", "require_probability", "require_whole"]
 
 
 def require(holds: bool, message: str) -> None:
@@ -33,14 +33,3 @@ def require_whole(name: str, value: float, *, least: int = 1) -> None:
     """Require a whole number of at least `least`."""
     whole = value == int(value) and value >= least
     require(whole, f"`{name}` must be a whole number of at least {least}, got {value!r}.")
-
-
-def require_class(n_hypotheses: int | None, vc_dimension: int | None) -> None:
-    """Require exactly one description of the class: its size or its VC dimension."""
-    given = (n_hypotheses is not None) + (vc_dimension is not None)
-    require(given > 0, "Give `n_hypotheses` or `vc_dimension`: how rich the class is.")
-    require(given < 2, "Give `n_hypotheses` or `vc_dimension`, not both.")
-    if n_hypotheses is not None:
-        require_whole("n_hypotheses", n_hypotheses)
-    if vc_dimension is not None:
-        require_whole("vc_dimension", vc_dimension)

@@ -7,12 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unbag.planning.certificates import debiased_excess_certificate
-from unbag.planning.conditions import (
-    require,
-    require_class,
-    require_probability,
-    require_whole,
-)
+from unbag.planning.conditions import require, require_probability, require_whole
 from unbag.planning.realizable import (
     realizable_error_certificate,
     realizable_vc_error_certificate,
@@ -45,7 +40,12 @@ class Guarantee:
 
     def __post_init__(self) -> None:
         require(self.rule in PLANNED_RULES, f"`rule` must be one of {PLANNED_RULES}.")
-        require_class(self.n_hypotheses, self.vc_dimension)
+        named = {"n_hypotheses": self.n_hypotheses, "vc_dimension": self.vc_dimension}
+        given = {name: value for name, value in named.items() if value is not None}
+        require(bool(given), "Give `n_hypotheses` or `vc_dimension`: how rich the class is.")
+        require(len(given) < 2, "Give `n_hypotheses` or `vc_dimension`, not both.")
+        for name, value in given.items():
+            require_whole(name, value)
         require_probability("confidence", self.confidence)
         require(
             0 <= self.best_error < 1, f"`best_error` must lie in [0, 1), got {self.best_error!r}."

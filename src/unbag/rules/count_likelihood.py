@@ -14,7 +14,7 @@ from unbag.bags.batch import BagBatch
 from unbag.posterior.labels import enough_frequencies
 from unbag.rules.base import InstanceLoss, Rule
 
-__all__ = ["CountLikelihood", "own_logits", "tilt_to_mean"]
+__all__ = ["CountLikelihood", "own_logits"]
 
 SURE = 1e4
 
@@ -83,26 +83,15 @@ class CountLikelihood(Rule):
         if batch.largest_size <= self.exact_up_to:
             return _log_probability(outputs, counts, batch, exact=True)
         # Bags of one size are of one kind: nothing need be read from the device to know it.
-        if isinstance(batch.sizes, int) and batch.sizes > self.exact_up_to:
+        if isinstance(batch.sizes, int) or not (small := batch.sizes <= self.exact_up_to).any():
             return _log_probability(outputs, counts, batch, exact=False)
-        sizes = torch.as_tensor(batch.sizes, device=outputs.device).expand(batch.n_bags)
-        small = sizes <= self.exact_up_to
-        if not small.any():
-            return _log_probability(outputs, counts, batch, exact=False)
-        return _by_size(outputs, counts, batch, sizes, small)
-
-
-def _by_size(
-    outputs: Tensor, counts: Tensor, batch: BagBatch, sizes: Tensor, small: Tensor
-) -> Tensor:
-    """Log probabilities for a batch of small and large bags."""
-    parts = []
-    for exact, kind in ((True, small), (False, ~small)):
-        rows = outputs[..., kind[batch.bag_of_instance], :]
-        bags = BagBatch(batch.targets[..., kind, :], sizes[kind], task="multilabel")
-        parts.append(_log_probability(rows, counts[..., kind, :], bags, exact=exact))
-    order = torch.cat([small.nonzero(), (~small).nonzero()]).flatten()
-    return torch.cat(parts, dim=-2).index_select(-2, order.argsort())
+        parts = []
+        for exact, kind in ((True, small), (False, ~small)):
+            rows = outputs[..., kind[batch.bag_of_instance], :]
+            bags = BagBatch(batch.targets[..., kind, :], batch.sizes[kind], task="multilabel")
+            parts.append(_log_probability(rows, counts[..., kind, :], bags, exact=exact))
+        order = torch.cat([small.nonzero(), (~small).nonzero()]).flatten()
+        return torch.cat(parts, dim=-2).index_select(-2, order.argsort())
 
 
 def _log_probability(outputs: Tensor, counts: Tensor, batch: BagBatch, *, exact: bool) -> Tensor:
@@ -113,7 +102,7 @@ def _log_probability(outputs: Tensor, counts: Tensor, batch: BagBatch, *, exact:
         counts <= 0, batch.sum(logsigmoid(-outputs)), batch.sum(logsigmoid(outputs))
     )
     safe = torch.where(inside, counts, sizes / 2)
-    tilt = tilt_to_mean(outputs.detach(), safe, batch, exact=exact)
+    tilt = _tilt_to_mean(outputs.detach(), safe, batch, exact=exact)
     law = _exact_log_mass if exact else _gaussian_log_mass
     return torch.where(inside, law(outputs, safe, tilt, batch), extreme)
 
@@ -123,11 +112,8 @@ def own_logits(logits: Tensor, batch: BagBatch) -> Tensor:
     outputs = batch.outputs(logits).double()
     # Beyond this a label is as good as certain, and differences of infinities are no numbers.
     outputs = torch.nan_to_num(outputs, torch.nan, posinf=SURE, neginf=-SURE)
-    return _class_against_rest(outputs) if batch.task == "multiclass" else outputs
-
-
-def _class_against_rest(outputs: Tensor) -> Tensor:
-    """Logit of each class's softmax probability."""
+    if batch.task != "multiclass":
+        return outputs
     log_scores = outputs.log_softmax(dim=-1)
     n_classes = outputs.shape[-1]
     others = log_scores.unsqueeze(-2).expand(*outputs.shape, n_classes)
@@ -135,7 +121,7 @@ def _class_against_rest(outputs: Tensor) -> Tensor:
     return log_scores - others.masked_fill(own, -torch.inf).logsumexp(dim=-1)
 
 
-def tilt_to_mean(outputs: Tensor, counts: Tensor, batch: BagBatch, *, exact: bool) -> Tensor:
+def _tilt_to_mean(outputs: Tensor, counts: Tensor, batch: BagBatch, *, exact: bool) -> Tensor:
     """Find the shift of the logits for which the expected count is `counts`.
 
     Newton's method starts from the shift that is correct for equal scores, and falls back to

@@ -184,19 +184,15 @@ def _split_for_prior(logits: Tensor, batch: BagBatch) -> tuple[Tensor, BagBatch]
         raise ValueError(
             "prior='split' needs a prior in the batch when it is sharded over workers."
         )
-    half = batch.n_bags // 2
-    axis = -1 if batch.task == "binary" else -2
-    sizes = batch.sizes if isinstance(batch.sizes, int) else batch.sizes.narrow(0, 0, half)
-    spent = replace(batch, proportions=batch.proportions.narrow(axis, 0, half), sizes=sizes)
-    kept = slice(half, None)
-    rest = replace(
-        batch,
-        proportions=batch.proportions.narrow(axis, half, batch.n_bags - half),
-        sizes=batch.sizes if isinstance(batch.sizes, int) else batch.sizes[kept],
-        noise_variance=None,
-        prior=spent.label_prior.squeeze(-2).squeeze(-1)
-        if batch.task == "binary"
-        else spent.label_prior.squeeze(-2),
-    )
+    half, axis = batch.n_bags // 2, -1 if batch.task == "binary" else -2
+
+    def part(start: int, stop: int) -> BagBatch:
+        sizes = batch.sizes if isinstance(batch.sizes, int) else batch.sizes[start:stop]
+        shares = batch.proportions.narrow(axis, start, stop - start)
+        return replace(batch, proportions=shares, sizes=sizes, noise_variance=None)
+
+    spent, rest = part(0, half), part(half, batch.n_bags)
+    prior = spent.label_prior.squeeze(-2)
+    prior = prior.squeeze(-1) if batch.task == "binary" else prior
     start = spent.n_instances
-    return logits.narrow(axis, start, logits.shape[axis] - start), rest
+    return logits.narrow(axis, start, logits.shape[axis] - start), replace(rest, prior=prior)

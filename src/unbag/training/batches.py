@@ -147,10 +147,8 @@ def as_tensor(X: Any, device: torch.device) -> Tensor:
     """Instances on the device: pixels stay bytes, everything else becomes single precision."""
     if not isinstance(X, Tensor):
         X = np.asarray(X)
-        native = X.dtype.kind == "f" or X.dtype == np.uint8
-        if not (
-            native and X.flags.writeable and X.dtype.isnative and min(X.strides, default=0) >= 0
-        ):
+        known = X.dtype.isnative and (X.dtype.kind == "f" or X.dtype == np.uint8)
+        if not (known and X.flags.writeable and min(X.strides, default=0) >= 0):
             X = X.astype(np.uint8 if X.dtype == np.uint8 else np.float32)
     tensor = torch.as_tensor(X)
     return tensor.to(device=device, dtype=torch.uint8 if are_pixels(tensor) else torch.float32)

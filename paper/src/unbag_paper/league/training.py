@@ -23,7 +23,7 @@ from unbag.images import (
     contrastive_start,
     train_on_bags,
 )
-from unbag.images.optimization import as_floats
+from unbag.images.loop import as_floats
 from unbag.models import get_model
 from unbag.randomness import derive_seed
 from unbag.rules import ProportionLog
