@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
@@ -14,10 +13,9 @@ from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.instances import ARRAYS
 from unbag.estimators.net_fit import NetFit
-from unbag.estimators.net_folder import describe_net, read_net, read_rule
+from unbag.estimators.net_folder import NetEstimator, read_net, read_rule
 from unbag.estimators.risk_repr import RiskRepr
-from unbag.estimators.saving import read_folder, write_folder
-from unbag.evaluation.estimate import Estimate
+from unbag.estimators.saving import read_folder
 from unbag.evaluation.results import Baseline, trivial_baseline
 from unbag.models import ModelBuilder
 from unbag.randomness import draw_seed
@@ -33,7 +31,7 @@ Array = NDArray[Any]
 N_NETS, N_NETS_MANY, MANY_ROWS = 10, 5, 5000
 
 
-class BagClassifier(RiskRepr, BagEstimator):
+class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
     r"""Neural classifier for single instances, learned from the average labels of bags.
 
     Parameters
@@ -190,11 +188,6 @@ class BagClassifier(RiskRepr, BagEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _read(self, X: Any, *given: Any, **options: Any) -> Bags:
-        data = super()._read(X, *given, **options)
-        warn_of_rounding(X, stacklevel=4)  # says where `fit` was called
-        return data
-
     def fit_bags(self, data: Bags) -> Self:
         """Train on a `Bags`."""
         warn_of_rounding(data.X)
@@ -215,27 +208,24 @@ class BagClassifier(RiskRepr, BagEstimator):
         trial = Trial(get_rule(self.rule), self.learning_rate, draw_seed(self.random_state))
         self.n_outputs_, self.pixels_ = data.n_outputs, are_pixels(data.X)
         self.baseline_ = trivial_baseline(data, self.classes_)
+        self.risk_is_final_ = not self.refit or self.patience is not None
         settings = Settings.from_estimator(
             self,
             criterion=None if self.patience is None else "held_out_risk",
             batch_seed=trial.seed,
             progress=self.verbose,
         )
-        nets = self._net_fit(trial, data, settings)
-        self.risk_is_final_ = not self.refit or self.patience is not None
-        if self.patience is None:
-            self.result_, self.risk_ = nets.fit(data)
-        else:
-            self.result_, self.risk_ = nets.fit_with_patience(data, self.criterion)
-        return self
-
-    def _net_fit(self, trial: Trial, data: Bags, settings: Settings) -> NetFit:
         on_a_table = isinstance(self.model, str) and data.X.ndim == 2
         blend = on_a_table if self.blend_ridge is None else self.blend_ridge
         default = N_NETS if len(data.X) < MANY_ROWS else N_NETS_MANY
         n_nets = self.n_nets or (default if on_a_table else 1)
         kept = self.validation_share, blend and self.patience is None, self.refit
-        return NetFit(trial, n_nets, self.model, settings, *kept)
+        nets = NetFit(trial, n_nets, self.model, settings, *kept)
+        if self.patience is None:
+            self.result_, self.risk_ = nets.fit(data)
+        else:
+            self.result_, self.risk_ = nets.fit_with_patience(data, self.criterion)
+        return self
 
     def _scores(self, X: Array) -> Array:
         self._refuse_another_kind_of_images(X)
@@ -254,28 +244,20 @@ class BagClassifier(RiskRepr, BagEstimator):
                 "pass X as for fit."
             )
 
-    def save(self, folder: str | Path) -> Path:
-        """Write `model.safetensors` and `model.json` into a folder.
-
-        Parameters of the constructor are saved too, but for a `random_state` that is no number.
-        A net from a function of your own is saved, but `load` must be given that function; so
-        must it a rule of your own.
-        """
-        description = self._description() | {
-            "n_outputs": self.n_outputs_,
-            "pixels": self.pixels_,
-            "risk": None if self.risk_ is None else asdict(self.risk_),
-            "risk_is_final": self.risk_is_final_,
-            "baseline": None if self.baseline_ is None else asdict(self.baseline_),
-        }
-        net, tensors = describe_net(self.result_, self.model)
-        return write_folder(folder, description | {"net": net}, tensors)
+    def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        about, tensors = super()._learned()
+        own = {"pixels": self.pixels_, "risk_is_final": self.risk_is_final_}
+        own["baseline"] = None if self.baseline_ is None else vars(self.baseline_)
+        return about | {"n_outputs": self.n_outputs_} | own, tensors
 
     @classmethod
     def load(
         cls, folder: str | Path, *, model: ModelBuilder | None = None, rule: Rule | None = None
     ) -> BagClassifier:
         """Read a folder written by `save`. Nothing in it is executed.
+
+        A folder holds the parameters of the constructor, but for a `random_state` that is no
+        number, and for functions and rules of your own.
 
         Parameters
         ----------
@@ -290,9 +272,9 @@ class BagClassifier(RiskRepr, BagEstimator):
         parameters = description["parameters"] | {"model": built_by}
         parameters["rule"] = rule or read_rule(description["parameters"]["rule"])
         clf = cls._described(description | {"parameters": parameters})
+        clf._restore_net(result, description)
         clf.n_outputs_, clf.pixels_ = description["n_outputs"], description["pixels"]
-        clf.risk_ = None if description["risk"] is None else Estimate(**description["risk"])
-        clf.result_, clf.risk_is_final_ = result, description["risk_is_final"]
+        clf.risk_is_final_ = description["risk_is_final"]
         baseline = description["baseline"]
         clf.baseline_ = None if baseline is None else Baseline(**baseline)
         return clf

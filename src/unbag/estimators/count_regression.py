@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +72,7 @@ class BagCounts:
         return scores * (1 - scores)
 
     def take(self, positions: Array) -> BagCounts:
-        """Some of the bags, whose instances follow each other."""
+        """Some of the bags, by increasing position, whose instances follow each other."""
         sizes = self.sizes[positions]
         parts = self.counts[positions], sizes, np.cumsum(sizes) - sizes, self.noise[positions]
         ranges = None if self.ranges is None else self.ranges[positions]
@@ -123,8 +123,7 @@ class BagCounts:
         """Most likely variance of an effect of the bag on its logits."""
         if self.ranges is not None:
             raise BagDataError("bag_effects needs proportions, got ranges of them.")
-        own = self.sum(scores * (1 - scores))
-        square = (self.counts - self.sum(scores)) ** 2
+        own, square = self.sum(self.slopes(scores)), (self.counts - self.sum(scores)) ** 2
         variances = np.maximum(own + EFFECTS[:, None] * own**2 + self.noise, ROUNDING)
         return float(EFFECTS[(square / variances + np.log(variances)).sum(axis=1).argmin()])
 
@@ -150,34 +149,27 @@ class EventCounts(BagCounts):
 
     @property
     def start(self) -> float:
-        """Linear predictor that gives everybody the overall rate."""
         return float(np.log(max(self.counts.sum(), 0.5) / self.exposure.sum()))
 
     def take(self, positions: Array) -> EventCounts:
-        """Some of the bags, by increasing position."""
         some, chosen = super().take(positions), np.isin(np.arange(len(self.sizes)), positions)
         return EventCounts(**vars(some), exposure=self.exposure[np.repeat(chosen, self.sizes)])
 
     def scores(self, predictors: Array) -> Array:
-        """Expected number of events of each instance."""
         return self.exposure * np.exp(np.minimum(predictors, LARGEST_LOG))
 
     def slopes(self, scores: Array) -> Array:
-        """Derivatives of the scores by the linear predictors: the scores."""
         return scores
 
     def variance(self, scores: Array, effect: float) -> Array:
-        """Variance of each count, its mean."""
         return np.maximum(self.sum(scores), TINY)
 
     def minus_log(self, scores: Array, effect: float = 0.0) -> Array:
-        """Minus the log likelihood of each bag's count, up to a constant."""
         means = self.variance(scores, effect)
         return np.asarray(means - xlogy(self.counts, means))
 
 
-@dataclass(frozen=True, eq=False)
-class LogitFit:
+class LogitFit(NamedTuple):
     """Weights of the columns, and the variance of the bags' effects."""
 
     weights: Array
@@ -211,7 +203,6 @@ def fit_logits(
         Weights to begin with, and those that penalties draw to.
     effects : bool
         Whether bags have effects of their own, whose variance is estimated on the way.
-    n_steps : int
     """
     weights, effect = start, 0.0
     value = _objective(X, data, weights, effect, penalties, centre)
@@ -265,11 +256,8 @@ def fold_slope(
     ----------
     scores : array of shape (n_instances,)
         Bag by bag, each by a fit that did not see its bag.
-    data : BagCounts
-    folds : array of shape (n_bags,)
     spread : float
         Prior deviation of the slope from one.
-    effects : bool
     """
     logits = logit(np.clip(scores, SUREST, 1 - SUREST))
     member = np.repeat(np.eye(folds.max() + 1)[folds], data.sizes, axis=0)

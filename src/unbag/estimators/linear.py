@@ -87,10 +87,7 @@ class RidgeModel(LinearEstimator):
 
     def _fit_statistics(self, statistics: BagStatistics) -> Self:
         self._statistics = statistics
-        return self._solve()
-
-    def _solve(self) -> Self:
-        self.leave_one_out_, self.penalty_, *weights = self._best(self._statistics)
+        self.leave_one_out_, self.penalty_, *weights = self._best(statistics)
         self._set_weights(*weights)
         return self
 

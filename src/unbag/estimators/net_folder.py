@@ -1,7 +1,8 @@
-"""What the folder of a saved `BagClassifier` or `BagRegressor` says of its nets."""
+"""What `BagClassifier` and `BagRegressor` share, and what folders say of nets."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from unbag.bags import Bags
+from unbag.estimators.instances import InstanceEstimator
 from unbag.estimators.saving import ModelFolderError, plain_parameters
+from unbag.evaluation.estimate import Estimate
 from unbag.models import (
     AveragedNet,
     BlendedNet,
@@ -20,31 +24,47 @@ from unbag.models import (
 )
 from unbag.rules import RULES, Rule, get_rule
 from unbag.training import Trial, TrialResult
+from unbag.training.batches import warn_of_rounding
 
-__all__ = ["describe_net", "read_net", "read_rule"]
+__all__ = ["NetEstimator", "read_net", "read_rule"]
 
 CENTRES = "models.1.units.centres"  # of a blend
 Arrays = dict[str, NDArray[Any]]
 
 
-def describe_net(result: TrialResult, model: str | ModelBuilder) -> tuple[dict[str, Any], Arrays]:
-    """Description and tensors of trained nets."""
-    net, state = result.model, result.model.state_dict()
-    plain = net.net if isinstance(net, BlendedNet) else net
-    description = {
-        "model": model if isinstance(model, str) else None,
-        "n_nets": len(plain.nets) if isinstance(plain, AveragedNet) else 1,
-        "n_units": len(state[CENTRES]) if CENTRES in state else None,
-        "input_shape": list(result.input_shape),
-        "best_epoch": result.best_epoch,
-        "stopped": result.stopped,
-        "learning_rate": result.trial.learning_rate,
-        "seed": result.trial.seed,
-        **plain_parameters({"rule": result.trial.rule}),
-    }
-    tensors = {f"net.{name}": tensor.numpy() for name, tensor in state.items()}
-    tensors |= {f"history.{name}": np.asarray(v) for name, v in result.history.items()}
-    return description, tensors
+class NetEstimator(InstanceEstimator):
+    """Base of the estimators that train nets."""
+
+    model: str | ModelBuilder
+    result_: TrialResult
+    risk_: Estimate | None
+
+    def _read(self, X: Any, *given: Any, **options: Any) -> Bags:
+        data = super()._read(X, *given, **options)
+        warn_of_rounding(X, stacklevel=4)  # says where `fit` was called
+        return data
+
+    def _learned(self) -> tuple[dict[str, Any], Arrays]:
+        result, net, state = self.result_, self.result_.model, self.result_.model.state_dict()
+        plain = net.net if isinstance(net, BlendedNet) else net
+        about = {
+            "model": self.model if isinstance(self.model, str) else None,
+            "n_nets": len(plain.nets) if isinstance(plain, AveragedNet) else 1,
+            "n_units": len(state[CENTRES]) if CENTRES in state else None,
+            "input_shape": list(result.input_shape),
+            "best_epoch": result.best_epoch,
+            "stopped": result.stopped,
+            "learning_rate": result.trial.learning_rate,
+            "seed": result.trial.seed,
+            **plain_parameters({"rule": result.trial.rule}),
+        }
+        tensors = {f"net.{name}": tensor.numpy() for name, tensor in state.items()}
+        tensors |= {f"history.{name}": np.asarray(v) for name, v in result.history.items()}
+        return {"net": about, "risk": None if self.risk_ is None else asdict(self.risk_)}, tensors
+
+    def _restore_net(self, result: TrialResult, description: dict[str, Any]) -> None:
+        risk = description["risk"]
+        self.result_, self.risk_ = result, None if risk is None else Estimate(**risk)
 
 
 def read_rule(described: str | dict[str, Any]) -> str | Rule:
@@ -62,8 +82,8 @@ def read_net(
     description: dict[str, Any],
     tensors: Arrays,
     *,
-    model: ModelBuilder | None,
-    rule: Rule | None,
+    model: ModelBuilder | None = None,
+    rule: Rule | None = None,
 ) -> tuple[TrialResult, str | ModelBuilder]:
     """The nets with their weights and history, and what builds them."""
     about = description["net"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from unbag.arguments import check_choice, check_whole
 from unbag.bags import Bags
 from unbag.estimators.instances import TABLES
 from unbag.estimators.net_fit import NetFit
-from unbag.estimators.net_folder import describe_net, read_net
+from unbag.estimators.net_folder import NetEstimator, read_net
 from unbag.estimators.regressor_base import BagRegressorBase
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.risk import pairwise_value
@@ -21,7 +21,6 @@ from unbag.models import MODELS
 from unbag.randomness import draw_seed
 from unbag.rules import DebiasedSquare
 from unbag.training import Settings, Trial
-from unbag.training.batches import warn_of_rounding
 from unbag.training.scoring import scores_of
 
 __all__ = ["BagRegressor"]
@@ -29,7 +28,7 @@ __all__ = ["BagRegressor"]
 Array = NDArray[Any]
 
 
-class BagRegressor(BagRegressorBase):
+class BagRegressor(NetEstimator, BagRegressorBase):
     """Neural regression of single amounts, learned from averages of bags.
 
     Parameters
@@ -106,11 +105,6 @@ class BagRegressor(BagRegressorBase):
         self.device = device
         self.random_state = random_state
 
-    def _read(self, X: Any, *given: Any, **options: Any) -> Bags:
-        data = super()._read(X, *given, **options)
-        warn_of_rounding(X, stacklevel=4)  # says where `fit` was called
-        return data
-
     def _fit_amounts(self, data: Bags) -> None:
         check_choice("model", self.model, tuple(MODELS))
         check_whole("n_nets", self.n_nets)
@@ -133,18 +127,14 @@ class BagRegressor(BagRegressorBase):
         return self.centre_ + self.scale_ * scores_of(self.result_, X, task="amount")
 
     def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        net, tensors = describe_net(self.result_, self.model)
-        risk = None if self.risk_ is None else asdict(self.risk_)
-        scale = {"centre": self.centre_, "scale": self.scale_}
-        return {"net": net, "n_outputs": 1, "risk": risk} | scale, tensors
+        about, tensors = super()._learned()
+        return about | {"n_outputs": 1, "centre": self.centre_, "scale": self.scale_}, tensors
 
     def _restore(
         self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
     ) -> None:
-        self.result_, _ = read_net(description, tensors, model=None, rule=None)
+        self._restore_net(read_net(description, tensors)[0], description)
         self.centre_, self.scale_ = description["centre"], description["scale"]
-        risk = description["risk"]
-        self.risk_ = None if risk is None else Estimate(**risk)
 
 
 def _times(found: Estimate, factor: float) -> Estimate:

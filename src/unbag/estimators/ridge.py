@@ -194,31 +194,20 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
         seen: BagStatistics | None = getattr(self, "_statistics", None)
         if seen is not None and classes is None:
             classes = self.classes_
-        data = self._read(
-            X,
-            y,
-            bags,
-            noise_variance,
-            task,
-            reset=seen is None,
-            classes=classes,
-            more_to_come=True,
-        )
+        more: dict[str, Any] = {"reset": seen is None, "classes": classes, "more_to_come": True}
+        data = self._read(X, y, bags, noise_variance, task, **more)
         added = BagStatistics.of(data)
         if seen is not None and seen.proportions.shape[1] != added.proportions.shape[1]:
             raise BagDataError(
                 f"y must have {seen.proportions.shape[1]} columns of proportions as before, "
                 f"got {added.proportions.shape[1]}."
             )
-        self._statistics = added if seen is None else seen.joined(added)
-        return self._solve()
+        # Bags to come may differ, if these do not.
+        return super()._fit_statistics(added if seen is None else seen.joined(added))
 
     def _decisions(self, X: Array) -> Array:
-        scores = self._linear(X)
-        return scores if self.task_ == "multiclass" else scores - 0.5
+        return self._linear(X) - (0.0 if self.task_ == "multiclass" else 0.5)
 
     def _scores(self, X: Array) -> Array:
-        raw = self._linear(X)
-        if self.task_ != "multiclass":
-            return np.clip(raw, 0, 1)
-        return project_to_simplex(raw)
+        scores = self._linear(X)
+        return project_to_simplex(scores) if self.task_ == "multiclass" else np.clip(scores, 0, 1)
