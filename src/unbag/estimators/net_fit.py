@@ -84,7 +84,11 @@ class NetFit:
         risk = _risk([_scores(own, bags, part) for own, part in pairs], parts, bags)
         if not self.refit:
             return _averaged(nets), risk
-        return _averaged(self._train_on_all(nets, bags, len(parts))), risk
+        if len(parts) > 1:  # each net lacked other bags
+            return _averaged(self._train(self.n_nets, bags)), risk
+        epochs = math.ceil(EXTRA_EPOCHS * self.settings.max_epochs)
+        more = replace(self, settings=replace(self.settings, max_epochs=epochs))
+        return _averaged(more._train(self.n_nets, bags, resume=nets)), risk
 
     def _fit_apart(self, bags: Bags) -> tuple[TrialResult, Estimate | None]:
         """Measure on bags that take no part."""
@@ -125,9 +129,7 @@ class NetFit:
         least, best, nets = np.inf, 0, []
         for epoch in epochs_to_try(self.settings.max_epochs):
             training.run(until=epoch)
-            found = training.results()
-            for result in found:
-                _check_finite(result)
+            found = _finite(training.results())
             if _interrupted(found, n_nets):
                 return found
             risk = cross.risk(cross.of_nets(_of_parts(found)))
@@ -136,16 +138,6 @@ class NetFit:
             if epoch >= max(MIN_EPOCHS, WORSE_FOR * best):
                 break
         return nets
-
-    def _train_on_all(
-        self, nets: Sequence[TrialResult], bags: Bags, n_parts: int
-    ) -> list[TrialResult]:
-        """Go on with nets that lacked a fifth of the bags; begin anew where each lacked others."""
-        if n_parts > 1:
-            return self._train(self.n_nets, bags)
-        epochs = math.ceil(EXTRA_EPOCHS * self.settings.max_epochs)
-        more = replace(self.settings, max_epochs=epochs)
-        return self._train(self.n_nets, bags, settings=more, resume=nets)
 
     def fit_with_patience(self, bags: Bags, criterion: Criterion) -> tuple[TrialResult, Estimate]:
         """Choose the epoch by one half of the bags held out, measure on the other."""
@@ -169,26 +161,23 @@ class NetFit:
         n_nets: int,
         bags: Bags | Sequence[Bags],
         *,
-        settings: Settings | None = None,
         monitors: Sequence[Monitor] = (),
         resume: Sequence[TrialResult] | None = None,
     ) -> list[TrialResult]:
-        settings, trials = settings or self.settings, self._trials(n_nets)
-        results = train(
-            trials, bags, model=self.model, settings=settings, monitors=monitors, resume=resume
-        )
-        for result in results:
-            _check_finite(result)
-        return results
+        how: dict[str, Any] = {"model": self.model, "settings": self.settings}
+        return _finite(train(self._trials(n_nets), bags, **how, monitors=monitors, resume=resume))
 
 
-def _check_finite(result: TrialResult) -> None:
-    if not all(tensor.isfinite().all() for tensor in result.model.state_dict().values()):
-        raise TrainingError(
-            "Training ended with weights that are not finite. Try a smaller learning_rate than "
-            f"{result.trial.learning_rate:g}, scale the features, or check that the net itself "
-            "gives finite numbers."
-        )
+def _finite(results: list[TrialResult]) -> list[TrialResult]:
+    """The same, unless a weight is not finite."""
+    for result in results:
+        if not all(tensor.isfinite().all() for tensor in result.model.state_dict().values()):
+            raise TrainingError(
+                "Training ended with weights that are not finite. Try a smaller learning_rate than "
+                f"{result.trial.learning_rate:g}, scale the features, or check that the net itself "
+                "gives finite numbers."
+            )
+    return results
 
 
 def epochs_to_try(max_epochs: int) -> list[int]:

@@ -15,7 +15,6 @@ from unbag.estimators.instances import TABLES
 from unbag.estimators.net_fit import NetFit
 from unbag.estimators.net_folder import NetEstimator, read_net
 from unbag.estimators.regressor_base import BagRegressorBase
-from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.risk import pairwise_value
 from unbag.models import MODELS
 from unbag.randomness import draw_seed
@@ -115,13 +114,13 @@ class BagRegressor(NetEstimator, BagRegressorBase):
         settings = Settings.from_estimator(self, batch_seed=trial.seed, redraw=True)
         kept = self.validation_share, self.blend_ridge, True
         nets = NetFit(trial, self.n_nets, self.model, settings, *kept)
-        self.result_, risk = nets.fit(self._scaled(data))
-        self.risk_ = None if risk is None else _times(risk, self.scale_**2)
-
-    def _scaled(self, data: Bags) -> Bags:
         noise = None if data.noise_variance is None else data.noise_variance / self.scale_**2
         values = (data.proportions - self.centre_) / self.scale_
-        return replace(data, proportions=values, noise_variance=noise)
+        self.result_, risk = nets.fit(replace(data, proportions=values, noise_variance=noise))
+        if risk is not None:  # in the units of the amounts
+            names = ("value", "low", "high", "standard_error")
+            risk = replace(risk, **{name: self.scale_**2 * getattr(risk, name) for name in names})
+        self.risk_ = risk
 
     def _amounts(self, X: Array) -> Array:
         return self.centre_ + self.scale_ * scores_of(self.result_, X, task="amount")
@@ -135,9 +134,3 @@ class BagRegressor(NetEstimator, BagRegressorBase):
     ) -> None:
         self._restore_net(read_net(description, tensors)[0], description)
         self.centre_, self.scale_ = description["centre"], description["scale"]
-
-
-def _times(found: Estimate, factor: float) -> Estimate:
-    """The same estimate in other units."""
-    names = ("value", "low", "high", "standard_error")
-    return replace(found, **{name: factor * getattr(found, name) for name in names})

@@ -71,7 +71,10 @@ def contrastive_start(
     """
     settings = settings or ContrastiveSettings()
     generator = seeded_generator(images.device, seed, "contrastive")
-    projector = _projector(net.head.in_features, seed)
+    width = net.head.in_features
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derive_seed(seed, "projector"))
+        projector = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 128))
     model = nn.ModuleList([net, projector.to(images.device)]).train()
     n_batches = max(1, len(images) // settings.images_per_batch)
     optimization = Optimization(
@@ -87,12 +90,6 @@ def contrastive_start(
                     points = projector(net.features(torch.cat(views)))
                 optimization.step(contrastive_loss(points.float(), settings.temperature))
             tick(lambda: f"loss {optimization.last_loss:.3f}")
-
-
-def _projector(width: int, seed: int) -> nn.Module:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(derive_seed(seed, "projector"))
-        return nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 128))
 
 
 def contrastive_loss(points: Tensor, temperature: float) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -155,13 +155,16 @@ def train_on_bags(
         Called with the averaged nets.
     """
     generator = seeded_generator(data.images.device, seed, "consistency")
-    n_batches = max(1, min(data.bags.n_bags, len(data.images) // settings.images_per_batch))
-    n_steps = settings.n_epochs * n_batches
+    n_bags = data.bags.n_bags
+    n_batches = max(1, min(n_bags, len(data.images) // settings.images_per_batch))
+    per_batch, n_steps = n_bags // n_batches, settings.n_epochs * n_batches
     learners = [_Learner(net, settings, n_steps) for net in nets]
     averages = [learner.average for learner in learners]
     with progress_bar("training on bags", settings.n_epochs, show=progress) as tick:
         for epoch in range(settings.n_epochs):
-            for step, chosen in enumerate(_batches(data, n_batches, generator)):
+            order = torch.randperm(n_bags, device=data.images.device, generator=generator)
+            # Equally many bags a batch; a rest waits for another epoch.
+            for step, chosen in enumerate(order[: per_batch * n_batches].split(per_batch)):
                 rows, bags = data.take(chosen)
                 done = (epoch * n_batches + step) / n_steps
                 x = as_floats(data.images[rows])
@@ -172,14 +175,6 @@ def train_on_bags(
                 after_epoch(averages)
             tick(lambda: f"loss {learners[0].optimization.last_loss:.3f}")
     return averages
-
-
-def _batches(data: ImageBags, n_batches: int, generator: torch.Generator) -> Iterator[Tensor]:
-    """Bags in random order, cut into batches of equally many; a rest waits for another epoch."""
-    device = data.images.device
-    order = torch.randperm(data.bags.n_bags, device=device, generator=generator)
-    per_batch = len(order) // n_batches
-    yield from order[: per_batch * n_batches].split(per_batch)
 
 
 class _Learner:

@@ -72,19 +72,17 @@ class Guarantee:
 
     def __call__(self, n_bags: int, bag_size: int) -> float:
         """Excess error that holds with the given confidence."""
-        common: dict[str, Any] = {"confidence": self.confidence}
-        if self.best_error == 0 and self.n_hypotheses is not None:
-            common["n_hypotheses"] = self.n_hypotheses
-            return realizable_error_certificate(n_bags, bag_size, **common)
+        finite: dict[str, Any] = {"n_hypotheses": self.n_hypotheses, "confidence": self.confidence}
+        vc: dict[str, Any] = {"vc_dimension": self.vc_dimension, "confidence": self.confidence}
         if self.best_error == 0:
-            common["vc_dimension"] = self.vc_dimension
-            return realizable_vc_error_certificate(n_bags, bag_size, **common)
-        common["best_error"] = self.best_error
-        if self.vc_dimension is not None:
-            common |= {"vc_dimension": self.vc_dimension, "constant": self.constant}
-            return min(1.0, debiased_excess_bound(n_bags, bag_size, **common))
-        common["n_hypotheses"] = self.n_hypotheses
-        return debiased_excess_certificate(max(n_bags, 2), bag_size, **common)
+            if self.vc_dimension is None:
+                return realizable_error_certificate(n_bags, bag_size, **finite)
+            return realizable_vc_error_certificate(n_bags, bag_size, **vc)
+        if self.vc_dimension is None:
+            finite["best_error"] = self.best_error
+            return debiased_excess_certificate(max(n_bags, 2), bag_size, **finite)
+        vc |= {"best_error": self.best_error, "constant": self.constant}
+        return min(1.0, debiased_excess_bound(n_bags, bag_size, **vc))
 
     def bags_needed(self, error: float, bag_size: int) -> int:
         """Smallest number of bags that brings the excess error to `error`."""
