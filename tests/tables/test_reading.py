@@ -15,7 +15,7 @@ from tests.support.example_files import ROLES, make_table
 from unbag.errors import TableError
 from unbag.frames import TableEncoder
 from unbag.tables import open_table, read_bags, reading, scan_table
-from unbag.tables.sampling import scan_columns
+from unbag.tables.scan import scan_columns
 
 ENDINGS = (".gz", ".bz2", ".zst")
 

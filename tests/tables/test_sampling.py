@@ -7,8 +7,8 @@ import pytest
 
 from unbag.errors import TableError
 from unbag.frames import TableEncoder
-from unbag.tables import Roles, open_table, sampling, scan_table
-from unbag.tables.sampling import sampled_groups, scan_columns
+from unbag.tables import Roles, open_table, scan_table
+from unbag.tables.scan import sampled_groups, scan_columns
 
 GROUP, N_GROUPS = 50, 40
 SAMPLED = 10 * GROUP
@@ -17,7 +17,7 @@ UNSEEN = 1  # a row of the first group, which is not among the sampled ones
 
 @pytest.fixture(autouse=True)
 def small_samples(monkeypatch):
-    monkeypatch.setattr(sampling, "SAMPLE_ROWS", SAMPLED)
+    monkeypatch.setattr("unbag.tables.scan.SAMPLE_ROWS", SAMPLED)
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_without_notes_all_rows_are_looked_at(columns, written, of_all, monkeypa
     declared = {"categories": ["x"]} if of_all == "declared" else {}
     columns = {"x": columns["whole" if of_all == "kind" else "x"]}
     if of_all == "small":
-        monkeypatch.setattr(sampling, "SAMPLE_ROWS", GROUP * N_GROUPS // 2 + 1)
+        monkeypatch.setattr("unbag.tables.scan.SAMPLE_ROWS", GROUP * N_GROUPS // 2 + 1)
     path = written(columns, write_statistics=of_all != "statistics")
     source = pa.table(columns) if of_all == "memory" else path
     scan = scans_of(source, **declared)["x"]

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from unbag.errors import TableError
 
-__all__ = ["CHUNK_ROWS", "Chunk", "TableInMemory", "as_arrow", "check_names", "is_frame", "require"]
+__all__ = [
+    "CHUNK_ROWS",
+    "Chunk",
+    "TableInMemory",
+    "as_arrow",
+    "check_names",
+    "is_frame",
+    "prefetch",
+    "require",
+]
 
+Item = TypeVar("Item")
 CHUNK_ROWS = 262_144
+END: Any = object()
 
 
 @dataclass(frozen=True)
@@ -103,3 +115,23 @@ def require(names: Iterable[str], wanted: Iterable[str]) -> None:
             hint = f" Did you mean {near[0]!r}?" if near else ""
             shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
             raise TableError(f"There is no column {name!r}; there are {shown}.{hint}")
+
+
+def prefetch(items: Iterator[Item]) -> Iterator[Item]:
+    """Compute the next item in a thread while the last one is used.
+
+    Numpy and pyarrow release the interpreter's lock.
+
+    Examples
+    --------
+    >>> list(prefetch(iter("abc")))
+    ['a', 'b', 'c']
+    """
+    thread = ThreadPoolExecutor(1)
+    try:
+        coming = thread.submit(next, items, END)
+        while (item := coming.result()) is not END:
+            coming = thread.submit(next, items, END)
+            yield item
+    finally:  # without waiting: the thread itself may be what collects this generator
+        thread.shutdown(wait=False, cancel_futures=True)

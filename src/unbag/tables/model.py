@@ -29,7 +29,7 @@ from unbag.evaluation import AmountEvaluation, Evaluation, NaturalEvaluation
 from unbag.evaluation.checks import Grouping
 from unbag.evaluation.evaluate import amounts_by, evaluate_grouped
 from unbag.frames import TableEncoder
-from unbag.frames.chunks import Chunk, require
+from unbag.frames.chunks import Chunk, prefetch, require
 from unbag.tables.fingerprints import share_seen
 from unbag.tables.folder import (
     FORMAT,
@@ -39,7 +39,6 @@ from unbag.tables.folder import (
     write_json,
     write_manifest,
 )
-from unbag.tables.prefetch import prefetch
 from unbag.tables.reading import TableSource, integer_columns, open_table
 from unbag.tables.roles import Roles
 from unbag.tables.scan import BagTable, make_bags_of, read_bags, scan_table

@@ -16,9 +16,8 @@ import pyarrow.json as pajson
 import pyarrow.parquet as pq
 
 from unbag.errors import TableError
-from unbag.frames.chunks import CHUNK_ROWS, Chunk, TableInMemory, check_names
+from unbag.frames.chunks import CHUNK_ROWS, Chunk, TableInMemory, check_names, prefetch
 from unbag.tables.files import data_suffix, find_files, format_of, partition_of
-from unbag.tables.prefetch import prefetch
 
 __all__ = ["TableFiles", "TableSource", "integer_columns", "open_table"]
 

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from unbag.bags import Bags, cut_batches
+from unbag.frames.chunks import prefetch
 from unbag.models import ModelBuilder, Moments, get_model, join_moments, moments_of
 from unbag.randomness import derive_seed, numpy_generator
 from unbag.tables.parts import BagParts
-from unbag.tables.prefetch import prefetch
 from unbag.training.adam import StackedAdam
 from unbag.training.batches import Batch
 from unbag.training.learners import Learner, learner_of

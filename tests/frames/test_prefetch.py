@@ -2,7 +2,7 @@
 
 import pytest
 
-from unbag.tables.prefetch import prefetch
+from unbag.frames.chunks import prefetch
 
 
 def test_one_item_is_made_ahead_and_no_more():
