@@ -22,7 +22,8 @@ from unbag.estimators import BagStackingClassifier, ModelFolderError
 from unbag.estimators.tree_stopping import gathered
 from unbag.report import render_report
 from unbag.tables import FitOptions, Roles, fit_table, read_bags, scan_table
-from unbag.tables.out_of_core import StreamedFit
+from unbag.tables.out_of_core import streamed_ridge
+from unbag.tables.parts import BagParts
 from unbag.tables.scan import TableBags
 
 RIDGE = FitOptions(models=("ridge",))
@@ -99,8 +100,9 @@ def test_bags_of_the_evaluation_do_not_reach_the_model(rng, options):
 def test_the_closed_form_on_disk_is_that_of_memory(rng):
     table = scan_table(make_table(rng, n_bags=40)[0], ROLES)
     split = hold_out_bags(table.index.sizes, judge=0.2, choose=0.2, seed=0)
-    with StreamedFit(table, split, FitOptions(rows_per_part=60)) as disk:
-        held, streamed = disk.held_out("judging"), disk.ridge(["training", "choosing"])
+    with BagParts(table, vars(split), rows_per_part=60) as parts:
+        held = parts.bags(*parts.parts["judging"])
+        streamed = streamed_ridge(parts, ["training", "choosing"], FitOptions())
     bags = read_bags(table)
     assert sorted(held.ids) == sorted(bags.take(split.judging).ids)
     whole = BagRidgeClassifier().fit_bags(bags.take(split.of(["training", "choosing"])))

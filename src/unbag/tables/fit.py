@@ -32,7 +32,8 @@ from unbag.tables.explaining import table_importance, table_learning_curve
 from unbag.tables.index import BagIndex
 from unbag.tables.leaks import refuse_leaks
 from unbag.tables.options import NETS, STREAMED, FitOptions, candidates_of
-from unbag.tables.out_of_core import StreamedFit
+from unbag.tables.out_of_core import fit_streamed
+from unbag.tables.parts import BagParts
 from unbag.tables.reading import TableFiles
 from unbag.tables.regression import choose_regressor, regressors_of
 from unbag.tables.scan import BagTable, TableBags, read_bags
@@ -209,11 +210,12 @@ def _fit_on_disk(
     models: tuple[str, ...],
     say: Callable[[str], None],
 ) -> TableFit:
-    with StreamedFit(table, split, options) as data:
-        judging = data.held_out("judging")
+    n_rows, place = options.rows_per_part, options.folder
+    with BagParts(table, vars(split), rows_per_part=n_rows, folder=place) as parts:
+        judging = parts.bags(*parts.parts["judging"])
         checks = _checked(table, judging, say)
         say("training " + ", ".join(models))
-        classifier, risks = data.fit(models)
+        classifier, risks = fit_streamed(parts, models, options)
     tried = [CandidateModel(n, float(not i), risk) for i, (n, risk) in enumerate(risks.items())]
     if options.learning_curve:
         say("no learning curve: the rows take more than `memory`")

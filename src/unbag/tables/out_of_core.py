@@ -6,120 +6,86 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unbag.bags import Bags
-from unbag.bags.holdout import BagSplit
 from unbag.estimators import BagClassifier, BagRidgeClassifier
 from unbag.evaluation import Estimate, estimate_risk
 from unbag.parallel import get_executor
 from unbag.rules import get_rule
 from unbag.tables.index import BagIndex
 from unbag.tables.options import FitOptions
-from unbag.tables.parts import BagParts, sums_of_part
-from unbag.tables.scan import BagTable
+from unbag.tables.parts import BagParts
 from unbag.tables.streaming import train_stream
 from unbag.training import Settings, Trial, TrialResult, held_out_risk
 from unbag.training.scoring import scores_of
 
-__all__ = ["StreamedFit", "net_of"]
+__all__ = ["fit_streamed", "net_of", "streamed_ridge"]
 
-Array = NDArray[Any]
 LEARNING_RATE = 3e-3
 
 
-class StreamedFit:
-    """Rows in files of whole bags; in memory are two parts, and the held-out bags.
+def fit_streamed(
+    parts: BagParts, models: Sequence[str], options: FitOptions
+) -> tuple[Any, dict[str, Estimate]]:
+    """Select the model with the smallest square risk on the choosing bags, and refit it.
 
-    Parameters
-    ----------
-    table : BagTable
-    split : BagSplit
-        Bags that train, that choose between ridge and nets, and that judge the choice.
-    options : FitOptions
+    Returns the classifier, and the risk of each model, the smallest first. In memory are two parts,
+    and the choosing bags.
     """
-
-    def __init__(self, table: BagTable, split: BagSplit, options: FitOptions) -> None:
-        self.table, self.index, self.split, self.options = table, table.index, split, options
-        groups = {name: getattr(split, name) for name in ("training", "choosing", "judging")}
-        n_rows, place = options.rows_per_part, options.folder
-        self.parts = BagParts(table, groups, rows_per_part=n_rows, folder=place)
-
-    def held_out(self, name: str) -> Bags:
-        """Bags of a group, in memory: held-out groups are limited to fit."""
-        return _joined([self.parts.bags(part) for part in self.parts.parts[name]])
-
-    def fit(self, models: Sequence[str]) -> tuple[Any, dict[str, Estimate]]:
-        """Select the model with the smallest square risk on the choosing bags, and refit it.
-
-        Returns the classifier, and the risk of each model, the smallest first.
-        """
-        choosing, risks, epochs = self.held_out("choosing"), {}, {}
-        if "ridge" in models:
-            scores = self.ridge(["training"]).predict_proba(choosing.X)
-            risks["ridge"] = estimate_risk(scores, choosing, loss="square")
-        nets = [name for name in models if name != "ridge"]
-        if nets:
-            monitor = held_out_risk(choosing, criterion="square")
-            n_epochs = self.options.epochs_on(self.index.n_rows)
-            for result in self._nets(nets, ["training"], n_epochs, monitor=monitor):
-                name, scores = result.trial.rule.name, scores_of(result, choosing.X)
-                risks[name] = estimate_risk(scores, choosing, loss="square")
-                epochs[name] = result.best_epoch + 1
-        risks = dict(sorted(risks.items(), key=lambda pair: pair[1].value))
-        best, groups = next(iter(risks)), ["training", "choosing"]
-        if best == "ridge":
-            return self.ridge(groups), risks
-        [result] = self._nets([best], groups, epochs[best])
-        return net_of(result, self.index, self.parts.n_features), risks
-
-    def ridge(self, groups: Sequence[str]) -> BagRidgeClassifier:
-        """Closed form, from the sums of the bags."""
-        numbers = [part for name in groups for part in self.parts.parts[name]]
-        index, here = self.index, self.split.of(groups)
-        executor = get_executor(n_jobs=self.options.jobs or 1, ray=self.options.ray)
-        sums = np.zeros((index.n_bags, self.parts.n_features))
-        for number, found in executor.finished(sums_of_part, numbers, shared=self.parts):
-            sums[self.parts.positions(numbers[number])] = found
-        sums = sums[here]
-        noise = None if index.noise_variance is None else index.noise_variance[here]
-        means, sizes = sums / index.sizes[here, None], index.sizes[here]
-        return BagRidgeClassifier().fit_means(
-            means, index.proportions[here], sizes, noise_variance=noise, task=index.task
-        )
-
-    def _nets(
-        self, rules: Sequence[str], groups: Sequence[str], epochs: int, *, monitor: Any = None
-    ) -> list[TrialResult]:
-        trials = [Trial(get_rule(name), LEARNING_RATE, self.options.seed) for name in rules]
-        settings = Settings(
-            max_epochs=epochs,
-            criterion=None if monitor is None else "held_out_risk",
-            redraw=True,
-            progress=self.options.progress,
-        )
-        monitors = [] if monitor is None else [monitor]
-        return train_stream(trials, self.parts, groups=groups, monitors=monitors, settings=settings)
-
-    def __enter__(self) -> StreamedFit:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.parts.close()
+    choosing, risks, epochs = parts.bags(*parts.parts["choosing"]), {}, {}
+    if "ridge" in models:
+        scores = streamed_ridge(parts, ["training"], options).predict_proba(choosing.X)
+        risks["ridge"] = estimate_risk(scores, choosing, loss="square")
+    nets = [name for name in models if name != "ridge"]
+    if nets:
+        monitor = held_out_risk(choosing, criterion="square")
+        n_epochs = options.epochs_on(parts.index.n_rows)
+        for result in _nets(nets, parts, ["training"], n_epochs, options, monitor=monitor):
+            name, scores = result.trial.rule.name, scores_of(result, choosing.X)
+            risks[name] = estimate_risk(scores, choosing, loss="square")
+            epochs[name] = result.best_epoch + 1
+    risks = dict(sorted(risks.items(), key=lambda pair: pair[1].value))
+    best, groups = next(iter(risks)), ["training", "choosing"]
+    if best == "ridge":
+        return streamed_ridge(parts, groups, options), risks
+    [result] = _nets([best], parts, groups, epochs[best], options)
+    return net_of(result, parts.index, parts.n_features), risks
 
 
-def _joined(parts: Sequence[Bags]) -> Bags:
-    """Bags of several parts as one."""
-    first = parts[0]
-    noise = None
-    if first.noise_variance is not None:
-        noise = np.concatenate([p.noise_variance for p in parts if p.noise_variance is not None])
-    X = np.concatenate([p.X[p.rows] for p in parts])
-    sizes, proportions = (
-        np.concatenate([getattr(p, n) for p in parts]) for n in ("sizes", "proportions")
+def streamed_ridge(
+    parts: BagParts, groups: Sequence[str], options: FitOptions
+) -> BagRidgeClassifier:
+    """Closed form, from the sums of the bags of some groups."""
+    numbers = [part for name in groups for part in parts.parts[name]]
+    executor = get_executor(n_jobs=options.jobs or 1, ray=options.ray)
+    index, sums = parts.index, np.zeros((parts.index.n_bags, parts.n_features))
+    for number, found in executor.finished(BagParts.sums, numbers, shared=parts):
+        sums[parts.positions[numbers[number]]] = found
+    here = np.isin(parts.part_of, numbers)
+    noise = None if index.noise_variance is None else index.noise_variance[here]
+    means, sizes = sums[here] / index.sizes[here, None], index.sizes[here]
+    return BagRidgeClassifier().fit_means(
+        means, index.proportions[here], sizes, noise_variance=noise, task=index.task
     )
-    ids = [name for p in parts for name in p.ids]
-    return Bags(X, np.arange(len(X)), sizes, proportions, ids, noise, first.task)
+
+
+def _nets(
+    rules: Sequence[str],
+    parts: BagParts,
+    groups: Sequence[str],
+    epochs: int,
+    options: FitOptions,
+    *,
+    monitor: Any = None,
+) -> list[TrialResult]:
+    trials = [Trial(get_rule(name), LEARNING_RATE, options.seed) for name in rules]
+    settings = Settings(
+        max_epochs=epochs,
+        criterion=None if monitor is None else "held_out_risk",
+        redraw=True,
+        progress=options.progress,
+    )
+    monitors = [] if monitor is None else [monitor]
+    return train_stream(trials, parts, groups=groups, monitors=monitors, settings=settings)
 
 
 def net_of(result: TrialResult, bags: BagIndex, n_features: int) -> BagClassifier:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,58 +17,34 @@ from unbag.errors import TableError
 from unbag.frames.chunks import Chunk
 from unbag.randomness import numpy_generator
 from unbag.tables.grouping import grouped
-from unbag.tables.index import BagIndex
 from unbag.tables.scan import BagTable, make_bags_of
 
-__all__ = ["BagParts", "bag_sums", "plan_parts", "sums_of_part"]
+__all__ = ["BagParts", "bag_sums", "plan_parts"]
 
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Which part each bag goes to.
+def plan_parts(
+    sizes: Array, positions: Array, *, rows_per_part: int, seed: int
+) -> tuple[list[Array], bool]:
+    """Assign bags to parts at random: positions by part, and whether the last one is oversized.
 
-    Attributes
-    ----------
-    part_of : array of shape (n_bags,)
-        -1 for bags of no part.
-    n_parts : int
-    oversized : int or None
-        The one part that does not fit in memory: bags that outgrow a part by themselves.
-    """
-
-    part_of: Array
-    n_parts: int
-    oversized: int | None = None
-
-
-def plan_parts(index: BagIndex, positions: Array, *, rows_per_part: int, seed: int) -> Plan:
-    """Assign bags to parts at random, so that all but the oversized part fit in memory.
-
-    A bag of more than a quarter of `rows_per_part` goes to the oversized part. Every part holds at
-    least two bags if there are two, because the unbiased rules compare distinct bags.
+    All parts but an oversized one fit in memory; to that goes every bag of more than a quarter of
+    `rows_per_part`. Every part holds at least two bags if there are two, because the unbiased rules
+    compare distinct bags.
     """
     order = numpy_generator(seed, "parts").permutation(np.asarray(positions))
-    large = index.sizes[order] > rows_per_part / 4
+    large = sizes[order] > rows_per_part / 4
     if large.sum() == 1:
         large[np.flatnonzero(~large)[:1]] = True
     if (~large).sum() == 1:
         large[:] = True
-    small, parts = order[~large], np.empty(0, dtype=int)
-    if len(small):
-        # A bag belongs to the part its last row falls into: at most a quarter over the budget.
-        parts = (np.cumsum(index.sizes[small]) - 1) // rows_per_part
-        last = parts == parts[-1]
-        if last.sum() == 1:
-            parts[last] = max(parts[-1] - 1, 0)
-    part_of = np.full(index.n_bags, -1)
-    part_of[small] = parts
-    n_parts = int(parts.max(initial=-1)) + 1
-    if not large.any():
-        return Plan(part_of, n_parts)
-    part_of[order[large]] = n_parts
-    return Plan(part_of, n_parts + 1, n_parts)
+    small = order[~large]
+    # A bag belongs to the part its last row falls into: at most a quarter over the budget.
+    numbers = (np.cumsum(sizes[small]) - 1) // rows_per_part
+    numbers[-1:] = numbers[-2:-1]  # not alone
+    parts = [*np.split(small, np.flatnonzero(np.diff(numbers)) + 1), order[large]]
+    return [np.sort(part) for part in parts if len(part)], bool(large.any())
 
 
 class BagParts:
@@ -100,12 +75,21 @@ class BagParts:
         self.table, self.index = table, table.index
         self.n_features = len(table.encoder.features)
         self.parts: dict[str, list[int]] = {}
+        self.positions: list[Array] = []  # of the bags of each part
         self.oversized: set[int] = set()
+        for name, chosen in groups.items():
+            first = len(self.positions)
+            found, oversized = plan_parts(
+                self.index.sizes, chosen, rows_per_part=rows_per_part, seed=seed
+            )
+            self.positions += found
+            self.parts[name] = list(range(first, len(self.positions)))
+            self.oversized |= {len(self.positions) - 1} if oversized else set()
         self.part_of = np.full(self.index.n_bags, -1, dtype=np.int32)
-        self.rows_per_part = rows_per_part
-        for name, positions in groups.items():
-            self._add_group(name, positions, seed)
-        self._place_bags()
+        for part, positions in enumerate(self.positions):
+            self.part_of[positions] = part
+        n_rows = [self.index.sizes[positions].sum() for positions in self.positions]
+        self._starts = np.append(0, np.cumsum(n_rows, dtype=np.int64))  # rows, part by part
         self._buffer = np.empty((2, 0), dtype=np.float32)
         self._folder = tempfile.TemporaryDirectory(dir=folder, prefix="unbag-")
         try:
@@ -113,30 +97,6 @@ class BagParts:
         except BaseException:
             self.close()
             raise
-
-    def _add_group(self, name: str, positions: Array, seed: int) -> None:
-        plan = plan_parts(self.index, positions, rows_per_part=self.rows_per_part, seed=seed)
-        first = self.n_parts
-        here = plan.part_of >= 0
-        self.part_of[here] = plan.part_of[here] + first
-        self.parts[name] = list(range(first, first + plan.n_parts))
-        if plan.oversized is not None:
-            self.oversized.add(first + plan.oversized)
-
-    def _place_bags(self) -> None:
-        """Number the bags of each part."""
-        order, ends = grouped(self.part_of + 1, self.n_parts + 1)
-        self._positions = np.split(order, ends[1:-1])[1:]  # the first: no part
-        self._places = np.empty(self.index.n_bags, dtype=np.int32)
-        for positions in self._positions:
-            self._places[positions] = np.arange(len(positions))
-        n_rows = [self.index.sizes[positions].sum() for positions in self._positions]
-        self._starts = np.append(0, np.cumsum(n_rows, dtype=np.int64))  # rows, part by part
-
-    @property
-    def n_parts(self) -> int:
-        """Number of parts of all groups."""
-        return sum(map(len, self.parts.values()))
 
     def _path(self, name: str) -> Path:
         return Path(self._folder.name) / name
@@ -166,28 +126,32 @@ class BagParts:
         self.table.encoder.encode_into(columns.reshape(shape, order="F"), chunk)
         np.copyto(rows.reshape(shape), columns.reshape(shape, order="F"))
         codes = self.index.codes(chunk, self.table.roles.bag)
-        order, ends = grouped(self.part_of[codes] + 1, self.n_parts + 1)
+        order, ends = grouped(self.part_of[codes] + 1, len(self.positions) + 1)
         # Mode "clip" writes into `out` without a copy; before the first end: rows of no part.
         X = np.take(rows.reshape(shape), order, axis=0, out=columns.reshape(shape), mode="clip")
         return X, codes.take(order), ends[1:]
 
-    def bags(self, part: int) -> Bags:
-        """Whole bags of a part, in memory."""
-        [(X, codes)] = self._read(part)
-        return self.bags_of(part, X, codes)
+    def bags(self, *parts: int) -> Bags:
+        """Whole bags of one part or several neighbouring ones, in memory."""
+        [(X, codes)] = self._read(parts[0], parts[-1])
+        return self.bags_of(parts, X, codes)
 
-    def bags_of(self, part: int, X: Array, codes: Array) -> Bags:
-        """Whole bags of a part from all its rows."""
-        return make_bags_of(X, self._places[codes], self.index, self._positions[part])
-
-    def positions(self, part: int) -> Array:
-        """Positions of a part's bags in the index."""
-        return self._positions[part]
+    def bags_of(self, parts: Sequence[int], X: Array, codes: Array) -> Bags:
+        """Whole bags of parts from all their rows."""
+        positions = np.concatenate([self.positions[part] for part in parts])
+        return make_bags_of(X, self._places(positions)[codes], self.index, positions)
 
     def sums(self, part: int) -> Array:
         """Sums of the features of each bag of a part."""
-        rows = ((X, self._places[codes]) for X, codes in self.rows([part]))
-        return bag_sums(rows, len(self._positions[part]), self.n_features)
+        places = self._places(self.positions[part])
+        rows = ((X, places[codes]) for X, codes in self.rows([part]))
+        return bag_sums(rows, len(self.positions[part]), self.n_features)
+
+    def _places(self, positions: Array) -> Array:
+        """Where the bags of the index are among these positions."""
+        places = np.empty(self.index.n_bags, dtype=np.int32)
+        places[positions] = np.arange(len(positions))
+        return places
 
     def __getstate__(self) -> dict[str, Any]:
         """For workers that see the same folder; the files stay those of this object."""
@@ -197,10 +161,12 @@ class BagParts:
     def rows(self, parts: Sequence[int], *, n_rows: int = 65_536) -> Iterator[tuple[Array, Array]]:
         """Features and bags of the rows of parts, some at a time."""
         for part in parts:
-            yield from self._read(part, n_rows)
+            yield from self._read(part, part, n_rows)
 
-    def _read(self, part: int, n_rows: int | None = None) -> Iterator[tuple[Array, Array]]:
-        first, stop = self._starts[part : part + 2].tolist()
+    def _read(
+        self, part: int, last: int, n_rows: int | None = None
+    ) -> Iterator[tuple[Array, Array]]:
+        first, stop = self._starts[[part, last + 1]].tolist()
         width, step = self.n_features, n_rows or stop - first
         for start in range(first, stop, step):
             n, offset = min(step, stop - start), 4 * start
@@ -216,11 +182,6 @@ class BagParts:
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-def sums_of_part(parts: BagParts, part: int) -> Array:
-    """`BagParts.sums`, as a job."""
-    return parts.sums(part)
 
 
 def bag_sums(chunks: Iterator[tuple[Array, Array]], n_bags: int, n_features: int) -> Array:

@@ -160,7 +160,7 @@ class _Stream:
     def _large_step(self, part: int) -> None:
         """One exact step on bags of any size: logits first, then their gradient, chunk by chunk."""
         logits, codes = self._all_logits(part)
-        bags = self.parts.bags_of(part, np.empty((len(codes), 0)), codes)
+        bags = self.parts.bags_of([part], np.empty((len(codes), 0)), codes)
         given = logits.requires_grad_()
         batch = self._batch(bags, np.arange(bags.n_bags))
         losses = self.step.losses(given[:, torch.from_numpy(bags.rows)], batch)
