@@ -167,11 +167,9 @@ class Clock:
 
 def predict(model, path, output):
     """Score every row into a file."""
-    with write_table(output, overwrite=True) as writer:
-        for chunk, scores in model.predict_chunks(open_table(path), keep=["bag"]):
-            columns = {"bag": chunk.batch.column("bag"), "score": scores[:, 0]}
-            writer.add(pa.record_batch(columns))
-    return writer.rows
+    chunks = model.predict_chunks(open_table(path), keep=["bag"])
+    scored = ({"bag": chunk.batch.column("bag"), "score": s[:, 0]} for chunk, s in chunks)
+    return write_table(output, map(pa.record_batch, scored), overwrite=True)
 
 
 def ridge_of(parts, table):

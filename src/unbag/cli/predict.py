@@ -41,8 +41,7 @@ def predict(
     fitted, source = TableModel.load(model), open_table(table)
     kept = fitted.kept(source.names) if not keep else list(dict.fromkeys(keep))
     require(source.names, [*kept, *fitted.encoder.names])
-    with write_table(output, overwrite=overwrite, source=source) as writer:
-        for batch in fitted.predict_batches(source, keep=kept):
-            writer.add(batch)
-    opt.console(as_json).print(f"{writer.rows:,} rows predicted; they are in {output}.")
-    opt.answer({"output": str(output), "rows": writer.rows, "kept": kept}, as_json)
+    batches = fitted.predict_batches(source, keep=kept)
+    n_rows = write_table(output, batches, overwrite=overwrite, source=source)
+    opt.console(as_json).print(f"{n_rows:,} rows predicted; they are in {output}.")
+    opt.answer({"output": str(output), "rows": n_rows, "kept": kept}, as_json)
