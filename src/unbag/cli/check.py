@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -47,8 +47,9 @@ def check(
     from unbag.tables.fit import check_table
     from unbag.tables.record import checks_record, data_record
 
-    lists = opt.lists_of(key, ignore, category, number)
-    roles = opt.roles_of(bag, proportion, count, size, noise, task=task, **lists)
+    columns: dict[str, Any] = {"size": size, "noise": noise, "task": task}
+    columns |= {"keys": key, "ignored": ignore, "categories": category, "numbers": number}
+    roles = opt.roles_of(bag, proportion, count, **columns)
     words = opt.console(as_json)
     found = scan_table(table, roles, bag_table=bags_table)
     data = data_record(found)

@@ -15,7 +15,6 @@ __all__ = [
     "show_fit",
     "show_importance",
     "show_metrics",
-    "show_seen",
 ]
 
 MOST_IMPORTANT = 8  # columns printed; the report has more
@@ -83,15 +82,6 @@ def show_importance(found: dict[str, Any] | None, console: Console) -> None:
     if found and rows:
         columns = ("column", found["measure"], "95 % interval")
         console.print(TextTable("What drives it", columns, rows))
-
-
-def show_seen(share: float, console: Console) -> None:
-    """Warn if the model was fitted on some of the bags."""
-    if share:
-        console.print(
-            f"! The model was fitted on {100 * share:.3g} % of these bags, by their IDs, sizes and "
-            "proportions: it may do worse on others."
-        )
 
 
 def _ends(found: dict[str, Any]) -> str:

@@ -48,7 +48,7 @@ def evaluate(
 
       unbag evaluate model/ wards.csv --grouping natural --blocks county --smoothness 0.5
     """
-    from unbag.cli.console_tables import show_metrics, show_seen
+    from unbag.cli.console_tables import show_metrics
     from unbag.evaluation import NaturalEvaluation
     from unbag.tables import TableModel
     from unbag.tables.record import evaluation_record, plain
@@ -56,8 +56,9 @@ def evaluate(
     if grouping not in ("random", "natural", "auto"):
         raise typer.BadParameter(f"grouping must be random, natural or auto, got {grouping}.")
     fitted = TableModel.load(model)
-    named = proportion or opt.listed(average), count or opt.listed(total)
-    roles = roles_again(fitted.roles, bag, *named, size, noise)
+    proportion = proportion or ([average] if average else None)
+    count = count or ([total] if total else None)
+    roles = roles_again(fitted.roles, bag, proportion, count, size, noise)
     if grouping != "random":
         roles = replace(roles, block=_again(blocks, fitted.roles.block))
     found, share = fitted.evaluate_with_overlap(
@@ -76,7 +77,11 @@ def evaluate(
         record = evaluation_record(found) | {"grouping": found.grouping}
         show_metrics(record, words)
         words.print(f"On single rows: {found.headline} {found.grouping}".rstrip())
-    show_seen(share, words)
+    if share:
+        words.print(
+            f"! The model was fitted on {100 * share:.3g} % of these bags, by their IDs, sizes and "
+            "proportions: it may do worse on others."
+        )
     opt.answer(record | {"share_seen": share}, as_json)
 
 

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from unbag.cli import options as opt
 
-if TYPE_CHECKING:
-    from unbag.tables import FitOptions
-
 __all__ = ["fit"]
-
-
-class Grouping(StrEnum):
-    """How the rows of a bag came together."""
-
-    auto = "auto"
-    random = "random"
-    natural = "natural"
 
 
 def fit(
@@ -60,8 +48,9 @@ def fit(
         typer.Option(help="Ray cluster that runs the fits: its address, or 'local'."),
     ] = None,
     grouping: Annotated[
-        Grouping, typer.Option(help="Whether bags are random groups of rows; auto tests it.")
-    ] = Grouping.auto,
+        Literal["auto", "random", "natural"],
+        typer.Option(help="Whether bags are random groups of rows; auto tests it."),
+    ] = "auto",
     epochs: Annotated[
         int | None,
         typer.Option(min=1, help="Most epochs of a net; by default 1 to 100, fewer for more rows."),
@@ -101,27 +90,30 @@ def fit(
     from unbag.cli.console_tables import show_data, show_fit
     from unbag.extras import has_module
     from unbag.report import render_report
-    from unbag.tables import fit_table, scan_table
+    from unbag.tables import FitOptions, fit_table, scan_table
     from unbag.tables.folder import check_free
     from unbag.tables.record import data_record, model_of
 
-    lists = opt.lists_of(key, ignore, category, number)
-    lists |= {"average": average, "total": total, "block": blocks}
-    roles = opt.roles_of(bag, proportion, count, size, noise, task=task, **lists)
+    columns: dict[str, Any] = {"size": size, "noise": noise, "task": task, "block": blocks}
+    columns |= {"keys": key, "ignored": ignore, "categories": category, "numbers": number}
+    roles = opt.roles_of(bag, proportion, count, average, total, **columns)
     words = opt.console(as_json)
-    options = options_of(
-        models=tuple(model or ()),
-        quick=quick,
-        jobs=jobs,
-        ray=ray,
-        grouping=grouping.value,
-        epochs=epochs,
-        held_out=held_out,
-        seed=seed,
-        memory=memory << 20,
-        progress=words.is_terminal,
-        learning_curve=learning_curve,
-    )
+    try:
+        options = FitOptions(
+            models=tuple(model or ()),
+            quick=quick,
+            jobs=jobs,
+            ray=ray,
+            grouping=grouping,
+            epochs=epochs,
+            held_out=held_out,
+            seed=seed,
+            memory=memory << 20,
+            progress=words.is_terminal,
+            learning_curve=learning_curve,
+        )
+    except ValueError as refusal:
+        raise typer.BadParameter(str(refusal)) from None
     check_free(output, overwrite=overwrite)
     found = scan_table(table, roles, bag_table=bags_table)
     show_data(data_record(found), words)
@@ -136,16 +128,6 @@ def fit(
     opt.answer(record | {"output": str(output)}, as_json)
 
 
-def options_of(**values: Any) -> FitOptions:
-    """Options of the fit; an invalid one is an error of the command line."""
-    from unbag.tables import FitOptions
-
-    try:
-        return FitOptions(**values)
-    except ValueError as refusal:
-        raise typer.BadParameter(str(refusal)) from None
-
-
 def command_of(context: typer.Context) -> str:
     """The command that makes the same model again: all that differs from the defaults."""
     words: list[str] = []
@@ -156,5 +138,5 @@ def command_of(context: typer.Context) -> str:
         values = list(value) if isinstance(value, (list, tuple)) else [value]
         for one in values:
             name = [] if param.param_type_name == "argument" else [param.opts[0]]
-            words += name if one is True else [*name, str(getattr(one, "value", one))]
+            words += name if one is True else [*name, str(one)]
     return shlex.join(["unbag", "fit", *words])

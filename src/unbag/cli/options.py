@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -26,14 +25,6 @@ def _writable(picture: Path | None) -> Path | None:
     if picture is not None and not picture.parent.is_dir():
         raise UnbagError(f"{picture}: there is no folder {picture.parent}.")
     return picture
-
-
-class TaskName(StrEnum):
-    """What the proportions are proportions of."""
-
-    binary = "binary"
-    multiclass = "multiclass"
-    multilabel = "multilabel"
 
 
 TablePath = Annotated[
@@ -106,7 +97,7 @@ Number = Annotated[
     typer.Option("--number", help="Column of numbers to learn from though it looks like an id."),
 ]
 Task = Annotated[
-    TaskName | None,
+    Literal["binary", "multiclass", "multilabel"] | None,
     typer.Option(
         "--task", help="What several proportions are; by default classes if they add up to one."
     ),
@@ -119,25 +110,10 @@ Plot = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON on standard output.")]
 
 
-def lists_of(*given: list[str] | None) -> dict[str, Any]:
-    """Keys, ignored columns, categories and numbers, as `Roles` calls them."""
-    names = ("keys", "ignored", "categories", "numbers")
-    return {name: tuple(values or ()) for name, values in zip(names, given, strict=True)}
-
-
-def listed(name: str | None) -> list[str] | None:
-    """A name as a list of one, if there is any."""
-    return [name] if name else None
-
-
 def roles_of(
     bag: str,
     proportion: list[str] | None,
     count: list[str] | None,
-    size: str | None,
-    noise: str | None,
-    *,
-    task: TaskName | None = None,
     average: str | None = None,
     total: str | None = None,
     **others: Any,
@@ -149,12 +125,12 @@ def roles_of(
         raise typer.BadParameter(
             "give either --proportion or --count; for amounts, --average or --sum."
         )
-    others["task"] = None if task is None else task.value
     if average or total:
         others["task"] = "amount"
-        proportion, count = listed(average), listed(total)
-    proportions, counts = tuple(proportion or ()), tuple(count or ())
-    return Roles(bag, proportions, counts, size, noise, **others)
+        proportion, count = [average] if average else None, [total] if total else None
+    others |= {"proportions": proportion, "counts": count}
+    named = {name: value for name, value in others.items() if value is not None}
+    return Roles.from_dict({"bag": bag, **named})
 
 
 def console(as_json: bool) -> Console:

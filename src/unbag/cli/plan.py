@@ -79,24 +79,20 @@ def plan(
     show_plan(found, opt.console(as_json))
     if plot is not None:
         found.plot().save(plot)
-    opt.answer(plan_record(found), as_json)
-
-
-def as_typed(words: str, context: typer.Context) -> str:
-    """Replace names of Python arguments by names of options."""
-    options = {param.name: param.opts[0] for param in context.command.params}
-    return re.sub(r"`(\w+)`", lambda found: options.get(found[1], found[0]), words)
-
-
-def plan_record(found: BagPlan) -> dict[str, Any]:
-    """The answer as plain values."""
-    return {
+    record = {
         "asked": found.asked,
         "answer": asdict(found.answer),
         "table": [asdict(row) for row in found.table],
         "certified": found.certified,
         "sentence": str(found),
     }
+    opt.answer(record, as_json)
+
+
+def as_typed(words: str, context: typer.Context) -> str:
+    """Replace names of Python arguments by names of options."""
+    options = {param.name: param.opts[0] for param in context.command.params}
+    return re.sub(r"`(\w+)`", lambda found: options.get(found[1], found[0]), words)
 
 
 def show_plan(found: BagPlan, console: Console) -> None:
