@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -119,11 +119,14 @@ class BagTally:
     def add(self, chunk: Chunk) -> None:
         """Count some rows."""
         ids = bag_ids(chunk, self.roles.bag, text=self.text)
-        values = self._values(chunk)
         codes = self._book(ids).add(ids)
         n_bags = len(self._book(ids).ids)
         self.sizes = _grown(self.sizes, n_bags, 0) + np.bincount(codes, minlength=n_bags)
-        for name, numbers in values.items():
+        for name in self.columns:
+            numbers = self._numbers(chunk, name)
+            if np.isnan(numbers).any():
+                place = chunk.at(np.flatnonzero(np.isnan(numbers))[0], name)
+                raise TableError(f"{place}: the value is missing. Drop the rows of such bags.")
             self.low[name] = _grown(self.low[name], n_bags, np.inf)
             self.high[name] = _grown(self.high[name], n_bags, -np.inf)
             new = np.flatnonzero(numbers != self.low[name][codes])
@@ -132,16 +135,17 @@ class BagTally:
 
     def index(self, source: TableSource) -> BagIndex:
         """The index of all bags; errors find their row in `source`."""
-        groups, find = self.groups(), self._finder(source)
-        if self.bag_table:
-            groups, find = self._joined(groups, find), self._finder(self.bag_table)
-        return _checked_index(groups, self.roles, self.text, find)
+        find = self._finder(source)
+        if self.bag_table is None:
+            return self._checked(find)
+        return self._joined(find, self.bag_table)._checked(self._finder(self.bag_table))
 
-    def groups(self) -> _Groups:
+    @property
+    def ids(self) -> pa.Array:
         """Bags in the order they were met."""
         if self.codes is None or not len(self.codes.ids):
             raise TableError("The table has no rows.")
-        return _Groups(self.codes.ids, self.sizes, self.low, self.high)
+        return self.codes.ids
 
     def _book(self, ids: pa.Array) -> IdCodes:
         self.codes = self.codes or IdCodes(ids[:0])
@@ -149,14 +153,6 @@ class BagTally:
         if ids.type != kind:
             raise TableError(f"Column {self.roles.bag!r} holds {kind} and {ids.type}.")
         return self.codes
-
-    def _values(self, chunk: Chunk) -> dict[str, Array]:
-        values = {name: self._numbers(chunk, name) for name in self.columns}
-        for name, numbers in values.items():
-            if np.isnan(numbers).any():
-                place = chunk.at(np.flatnonzero(np.isnan(numbers))[0], name)
-                raise TableError(f"{place}: the value is missing. Drop the rows of such bags.")
-        return values
 
     def _numbers(self, chunk: Chunk, name: str) -> Array:
         """Values of a column of bags; blocks are numbered, and a missing one is NaN."""
@@ -166,26 +162,24 @@ class BagTally:
         codes = self.blocks.add(text).astype(float)
         return np.where(text.is_null().to_numpy(zero_copy_only=False), np.nan, codes)
 
-    def _joined(self, groups: _Groups, find: Finder) -> _Groups:
-        """Join sizes from the rows with values from the bag table, in its order."""
-        assert self.bag_table is not None and self.codes is not None
-        tally = BagTally(self.roles, text=self.text)
-        for chunk in self.bag_table.chunks(self.roles.of_bags):
-            tally.add(chunk)
-        bags = tally.groups()
-        if bags.ids.type != groups.ids.type:
+    def _joined(self, find: Finder, bag_table: TableSource) -> BagTally:
+        """Values from the bag table, in its order, with sizes from the rows."""
+        bags = BagTally(self.roles, text=self.text)
+        for chunk in bag_table.chunks(self.roles.of_bags):
+            bags.add(chunk)
+        if bags.ids.type != self.ids.type:
             raise TableError(
-                f"Column {self.roles.bag!r} holds {groups.ids.type} in the one table and "
+                f"Column {self.roles.bag!r} holds {self.ids.type} in the one table and "
                 f"{bags.ids.type} in the other."
             )
-        find_bag, column = self._finder(self.bag_table), self.roles.bag
-        twice = "the bag comes more than once in the bag table"
-        _refuse(bags.sizes > 1, bags.ids, find_bag, column, twice)
-        absent = tally._book(groups.ids).find(groups.ids) < 0
-        _refuse(absent, groups.ids, find, column, "the bag is not in the bag table")
-        where = self.codes.find(bags.ids)
-        _refuse(where < 0, bags.ids, find_bag, column, "the bag has no instances")
-        return replace(bags, sizes=groups.sizes[where])
+        refuse = partial(_refuse, bags.ids, self._finder(bag_table))
+        refuse(bags.sizes > 1, self.roles.bag, "the bag comes more than once in the bag table")
+        absent = bags._book(self.ids).find(self.ids) < 0
+        _refuse(self.ids, find, absent, self.roles.bag, "the bag is not in the bag table")
+        where = self._book(bags.ids).find(bags.ids)
+        refuse(where < 0, self.roles.bag, "the bag has no instances")
+        bags.sizes = self.sizes[where]
+        return bags
 
     def _finder(self, source: TableSource) -> Finder:
         own = self.roles.bag
@@ -209,15 +203,41 @@ class BagTally:
 
         return find
 
-
-@dataclass(frozen=True)
-class _Groups:
-    """Bags in order of appearance: sizes, and the range of each value, which should be one."""
-
-    ids: pa.Array
-    sizes: Array
-    low: dict[str, Array]
-    high: dict[str, Array]
+    def _checked(self, find: Finder) -> BagIndex:
+        ids, sizes, values, roles = self.ids, self.sizes, self.low, self.roles
+        refuse = partial(_refuse, ids, find)
+        for name, low in values.items():
+            reason = f"{name!r} is not the same as in the bag's first row"
+            refuse(_differ(self.high[name], low), name, reason)
+        if roles.size is not None:
+            reason = f"{roles.size!r} is not the number of rows the bag has"
+            refuse(values[roles.size] != sizes, roles.size, reason)
+        noise = None if roles.noise is None else values.get(roles.noise)
+        if roles.noise is not None and noise is not None:
+            refuse(noise < 0, roles.noise, f"{roles.noise!r} must not be negative")
+            noise = noise if noise.any() else None
+        amounts = roles.task == "amount"
+        reach = np.zeros(len(sizes)) if noise is None else reach_of_noise(noise)
+        for name in () if amounts else roles.targets:
+            _check_target(values[name], sizes, reach, refuse, name, counted=bool(roles.counts))
+        targets = np.stack([values[name] for name in roles.targets], axis=1)
+        if roles.counts:
+            targets = targets / sizes[:, None]
+            noise = None if noise is None else noise / sizes**2
+        if roles.noise == ROUNDING and ROUNDING not in values:
+            noise = read_rounding(ROUNDING, targets, sizes)
+        if not amounts:
+            check_noise_shows(targets, sizes, noise)
+        if len(ids) < 2:
+            place = find(ids[0].as_py(), roles.bag)
+            raise TableError(f"{place}: all rows are of one bag; two are needed.")
+        order = pc.array_sort_indices(ids).to_numpy()
+        proportions = targets[order, 0] if len(roles.targets) == 1 else targets[order]
+        sizes, noise = sizes[order], None if noise is None else noise[order]
+        task = find_task(proportions, sizes, noise_variance=noise, task=roles.task)
+        blocks = None if roles.block is None else values[roles.block][order].astype(int)
+        ids = ids.take(pa.array(order))
+        return BagIndex(ids, sizes, proportions, noise, self.text, task, blocks)
 
 
 def _grown(values: Array, n: int, fill: float) -> Array:
@@ -229,7 +249,7 @@ def _differ(one: Array | float, other: Array) -> Array:
 
 
 def _refuse(
-    bad: Array, ids: pa.Array, find: Finder, column: str, reason: str, advice: str = ""
+    ids: pa.Array, find: Finder, bad: Array, column: str, reason: str, advice: str = ""
 ) -> None:
     if bad.any():
         bag = ids[int(np.flatnonzero(bad)[0])].as_py()
@@ -237,60 +257,17 @@ def _refuse(
         raise TableError(f"{find(bag, column)}, bag {bag!r}: {reason}{more}.{advice}")
 
 
-def _checked_index(groups: _Groups, roles: Roles, text: bool, find: Finder) -> BagIndex:
-    ids, sizes, values = groups.ids, groups.sizes, groups.low
-    for name, low in values.items():
-        reason = f"{name!r} is not the same as in the bag's first row"
-        _refuse(_differ(groups.high[name], low), ids, find, name, reason)
-    if roles.size is not None:
-        reason = f"{roles.size!r} is not the number of rows the bag has"
-        _refuse(values[roles.size] != sizes, ids, find, roles.size, reason)
-    noise = None if roles.noise is None else values.get(roles.noise)
-    if roles.noise is not None and noise is not None:
-        reason = f"{roles.noise!r} must not be negative"
-        _refuse(noise < 0, ids, find, roles.noise, reason)
-        noise = noise if noise.any() else None
-    amounts = roles.task == "amount"
-    reach = np.zeros(len(sizes)) if noise is None else reach_of_noise(noise)
-    for name in () if amounts else roles.targets:
-        _check_target(values[name], ids, sizes, reach, find, name, counted=bool(roles.counts))
-    targets = np.stack([values[name] for name in roles.targets], axis=1)
-    if roles.counts:
-        targets = targets / sizes[:, None]
-        noise = None if noise is None else noise / sizes**2
-    if roles.noise == ROUNDING and ROUNDING not in values:
-        noise = read_rounding(ROUNDING, targets, sizes)
-    if not amounts:
-        check_noise_shows(targets, sizes, noise)
-    if len(ids) < 2:
-        place = find(ids[0].as_py(), roles.bag)
-        raise TableError(f"{place}: all rows are of one bag; two are needed.")
-    order = pc.array_sort_indices(ids).to_numpy()
-    proportions = targets[order, 0] if len(roles.targets) == 1 else targets[order]
-    sizes, noise = sizes[order], None if noise is None else noise[order]
-    task = find_task(proportions, sizes, noise_variance=noise, task=roles.task)
-    blocks = None if roles.block is None else values[roles.block][order].astype(int)
-    return BagIndex(ids.take(pa.array(order)), sizes, proportions, noise, text, task, blocks)
-
-
 def _check_target(
-    values: Array,
-    ids: pa.Array,
-    sizes: Array,
-    reach: Array,
-    find: Finder,
-    name: str,
-    *,
-    counted: bool,
+    values: Array, sizes: Array, reach: Array, refuse: Any, name: str, *, counted: bool
 ) -> None:
     """Raise for impossible proportions or counts; noise may exceed the range by `reach`."""
     advice = " If noise was added on purpose, name its variance with --noise (`noise` in Python)."
     most, limit = (sizes, "the number of rows of the bag") if counted else (1, "1")
     if counted:
         broken = (values != np.round(values)) & (reach == 0)
-        _refuse(broken, ids, find, name, f"{name!r} must be a whole number", advice)
+        refuse(broken, name, f"{name!r} must be a whole number", advice)
     else:
         advice = f" Divide percentages by 100.{advice}"
     outside = (values < -reach * most) | (values > (1 + reach) * most)
     noisy = ", but for its stated noise" if reach.any() else ""
-    _refuse(outside, ids, find, name, f"{name!r} must lie between 0 and {limit}{noisy}", advice)
+    refuse(outside, name, f"{name!r} must lie between 0 and {limit}{noisy}", advice)
