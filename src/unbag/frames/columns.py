@@ -64,14 +64,12 @@ class Moments:
             self.missing += len(values) - len(known)
             self.add(known)
         elif len(values):
-            self._join(len(values), *_mean_and_spread(values, self.mean if self.count else None))
+            mean, spread = _mean_and_spread(values, self.mean if self.count else None)
+            total, gap = self.count + len(values), mean - self.mean
+            self.spread += spread + gap * gap * (self.count * len(values) / total)
+            self.mean += gap * (len(values) / total)
+            self.count = total
             self.low, self.high = min(self.low, float(low)), max(self.high, float(high))
-
-    def _join(self, count: int, mean: float, spread: float) -> None:
-        total, gap = self.count + count, mean - self.mean
-        self.spread += spread + gap * gap * (self.count * count / total)
-        self.mean += gap * (count / total)
-        self.count = total
 
     @property
     def scale(self) -> float:
@@ -118,12 +116,14 @@ class ColumnScan:
     def add(self, chunk: Chunk) -> None:
         """Scan some rows."""
         values = chunk.batch.column(self.name)
-        if self.forced_category:
-            self._add_text(as_text(chunk, self.name))
-        elif is_text(values.type):
-            self._add_unknown(chunk)
+        if self.forced_category or is_text(values.type):
+            self._add_text(chunk)
         elif not pa.types.is_null(values.type):
-            self._add_typed(chunk, _kind_of(values.type, chunk, self.name))
+            kind = _kind_of(values.type, chunk, self.name)
+            if self.kind not in (None, kind):
+                raise TableError(f"{chunk.at(0, self.name)}: a {kind} follows a {self.kind}.")
+            self.kind = kind
+            self._add_moments(chunk, kind)
         else:
             self.moments.missing += len(values)
 
@@ -161,12 +161,6 @@ class ColumnScan:
         n_values, span = self.moments.count, self.moments.high - self.moments.low
         return n_values > MIN_IDS and (n_values**2 >= 20 * span or span >= 2**53)
 
-    def _add_typed(self, chunk: Chunk, kind: str) -> None:
-        if self.kind not in (None, kind):
-            raise TableError(f"{chunk.at(0, self.name)}: a {kind} follows a {self.kind}.")
-        self.kind = kind
-        self._add_moments(chunk, kind)
-
     def _add_moments(self, chunk: Chunk, kind: str) -> None:
         values = READERS[kind](chunk, self.name)
         self.moments.add(values)
@@ -189,12 +183,13 @@ class ColumnScan:
         if len(self.first_values) < MAX_KEPT:
             self.first_values = np.concatenate([self.first_values, known])[:MAX_KEPT]
 
-    def _add_unknown(self, chunk: Chunk) -> None:
-        """Count how many text values could be numbers, booleans or dates."""
+    def _add_text(self, chunk: Chunk) -> None:
+        """Count values of text, and how many of them could be numbers, booleans or dates."""
         text = as_text(chunk, self.name)
         known = text.drop_null()
         self.n_values += len(known)
-        for kind, pattern in PATTERNS.items():
+        patterns = {} if self.forced_category else PATTERNS
+        for kind, pattern in patterns.items():
             fits = pc.fill_null(pc.match_substring_regex(text, pattern), True)
             n_fits = len(known) - (len(text) - pc.sum(fits.cast(pa.int64())).as_py()) if text else 0
             self.matches[kind] += n_fits
@@ -209,12 +204,6 @@ class ColumnScan:
         else:
             self.moments.missing += len(text) - len(known)
             self._count(known)
-
-    def _add_text(self, text: pa.Array) -> None:
-        known = text.drop_null()
-        self.n_values += len(known)
-        self.moments.missing += len(text) - len(known)
-        self._count(known)
 
     def _count(self, known: pa.Array) -> None:
         if len(self.values) > MAX_DISTINCT:

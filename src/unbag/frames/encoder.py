@@ -109,6 +109,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Names of the features."""
         return [name for column in self.used for name in column.features]
 
+    @property
+    def places(self) -> list[tuple[Column, slice]]:
+        """Columns that have features, and where among all features these are."""
+        ends = np.cumsum([0, *(len(column.features) for column in self.used)]).tolist()
+        return list(zip(self.used, map(slice, ends[:-1], ends[1:]), strict=True))
+
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Names of the features, as scikit-learn asks for them."""
         return np.array(self.features, dtype=object)
@@ -130,11 +136,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def encode_into(self, features: Array, chunk: Chunk) -> None:
         """Write the features of a chunk into an array of that shape, fastest in Fortran order."""
         require(chunk.batch.schema.names, self.names)
-        start = 0
-        for column in self.used:
-            stop = start + len(column.features)
-            column.encode_into(features[:, start:stop], chunk)
-            start = stop
+        for column, place in self.places:
+            column.encode_into(features[:, place], chunk)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

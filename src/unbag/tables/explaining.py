@@ -35,10 +35,7 @@ def table_importance(
     natural = getattr(classifier, "grouping_", "random") == "natural"
     if natural and (bags.task != "binary" or bags.noise_variance is not None):
         return None
-    places, start = {}, 0
-    for column in encoder.used:
-        places[column.name] = list(range(start, start + len(column.features)))
-        start += len(column.features)
+    places = {column.name: list(range(s.start, s.stop)) for column, s in encoder.places}
     max_rows = max(SCORED_ROWS // len(places), 500)
     return column_importance(
         classifier,

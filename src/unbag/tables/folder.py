@@ -18,26 +18,20 @@ NEEDED = ("model.json", "model.safetensors", "table.json", "fit.json")
 
 def check_free(folder: Path, *, overwrite: bool) -> None:
     """Raise if the folder cannot be written, is no model, or may not be overwritten."""
-    _check_writable(folder)
+    if folder.resolve() == Path.cwd():
+        raise ModelFolderError(f"{folder} is the folder you are in; name another one.")
+    place = next(path for path in folder.absolute().parents if path.exists())
+    try:
+        tempfile.TemporaryDirectory(dir=place).cleanup()
+    except OSError as error:
+        reason = f"{place}: {error.strerror}"
+        raise ModelFolderError(f"{folder} cannot be written. {reason}.") from error
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if not (folder / "manifest.json").is_file():
         raise ModelFolderError(f"{folder} exists and is no model folder; choose another name.")
     if not overwrite:
         raise ModelFolderError(f"{folder} holds a model already. Pass --overwrite to replace it.")
-
-
-def _check_writable(folder: Path) -> None:
-    """Raise if no temporary folder can be made beside it."""
-    if folder.resolve() == Path.cwd():
-        raise ModelFolderError(f"{folder} is the folder you are in; name another one.")
-    place = next(path for path in folder.absolute().parents if path.exists())
-    try:
-        with tempfile.TemporaryDirectory(dir=place):
-            pass
-    except OSError as error:
-        reason = f"{place}: {error.strerror}"
-        raise ModelFolderError(f"{folder} cannot be written. {reason}.") from error
 
 
 def write_manifest(folder: Path) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from unbag.bags import Bags
 from unbag.errors import BagDataWarning, TableError
-from unbag.frames import Column, TableEncoder
+from unbag.frames import TableEncoder
 from unbag.frames.chunks import Chunk
 from unbag.frames.parsing import text_of
 
@@ -29,7 +29,10 @@ def refuse_leaks(bags: Bags, encoder: TableEncoder) -> None:
     A model would read the labels off it, and be evaluated by the same labels.
     """
     told = list(_told_by_labels(bags))
-    for column, feature in _numbers(bags, encoder):
+    for column, place in encoder.places:
+        if column.kind != "number":
+            continue
+        feature = bags.X[bags.rows, place.start]
         low, high = (end.reduceat(feature, bags.starts) for end in (np.minimum, np.maximum))
         if (low < high).any() or np.ptp(low) == 0:
             continue
@@ -41,15 +44,6 @@ def refuse_leaks(bags: Bags, encoder: TableEncoder) -> None:
                     "off it. Leave it out with --ignore (`ignored` in Python), or name it with "
                     "--proportion, --count or --size if that is what it is."
                 )
-
-
-def _numbers(bags: Bags, encoder: TableEncoder) -> Iterator[tuple[Column, Array]]:
-    """Columns of numbers, and their values bag by bag, standardised."""
-    start = 0
-    for column in encoder.used:
-        if column.kind == "number":
-            yield column, bags.X[bags.rows, start]
-        start += len(column.features)
 
 
 def _told_by_labels(bags: Bags) -> Iterator[tuple[str, Array]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -249,20 +249,17 @@ class TableModel:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as name:
             written = Path(name) / "model"
-            self._write(written, pages or {})
+            self.classifier.save(written)
+            table = {"format": FORMAT, "roles": asdict(self.roles), **self.encoder.to_dict()}
+            write_json(written / "table.json", table)
+            write_json(written / "fit.json", self.record)
+            write_manifest(written)
+            for page, text in (pages or {}).items():
+                (written / page).write_text(text, encoding="utf-8")
             if folder.exists():
                 folder.rename(Path(name) / "replaced")
             written.rename(folder)
         return folder
-
-    def _write(self, folder: Path, pages: Mapping[str, str]) -> None:
-        self.classifier.save(folder)
-        table = {"format": FORMAT, "roles": self.roles.to_dict(), **self.encoder.to_dict()}
-        write_json(folder / "table.json", table)
-        write_json(folder / "fit.json", self.record)
-        write_manifest(folder)
-        for name, text in pages.items():
-            (folder / name).write_text(text, encoding="utf-8")
 
     @classmethod
     def load(cls, folder: str | Path) -> TableModel:

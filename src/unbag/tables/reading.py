@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,15 +24,6 @@ __all__ = ["TableFiles", "TableSource", "integer_columns", "open_table"]
 SEPARATORS = ",;\t|"
 HEADER_BYTES, JSON_BYTES = 1 << 16, 1 << 24
 INTEGER = r"^(0|-?[1-9]\d{0,17})$"
-
-
-class TableSource(Protocol):
-    """Something that can be read more than once, chunk by chunk."""
-
-    names: list[str]
-
-    def chunks(self, columns: Sequence[str] | None = None) -> Iterator[Chunk]:
-        """Read these columns, or all."""
 
 
 class TableFiles:
@@ -52,12 +43,9 @@ class TableFiles:
         self.names = [*self.columns, *self.partitions[self.paths[0]]]
         check_names(self.names, str(self.paths[0]))
         for path in self.paths[1:]:
-            self._check_same_columns(path)
-
-    def _check_same_columns(self, path: Path) -> None:
-        for name in sorted(set(self.names) ^ {*_names_of(path), *self.partitions[path]}):
-            has, lacks = (self.paths[0], path) if name in self.names else (path, self.paths[0])
-            raise TableError(f"{lacks}: column {name!r} is missing, which {has} has.")
+            for name in sorted(set(self.names) ^ {*_names_of(path), *self.partitions[path]}):
+                has, lacks = (self.paths[0], path) if name in self.names else (path, self.paths[0])
+                raise TableError(f"{lacks}: column {name!r} is missing, which {has} has.")
 
     def reads_text(self, column: str) -> bool:
         """Whether a column is text whatever it holds."""
@@ -91,6 +79,9 @@ class TableFiles:
             return _numbered(_read_csv(path, self.columns, columns, self.chunk_rows), first=2)
         read = _read_arrow if self.format == "Arrow" else _read_json
         return _numbered(read(path, columns, self.chunk_rows), first=1)
+
+
+TableSource = TableFiles | TableInMemory
 
 
 def open_table(source: Any, *, chunk_rows: int = CHUNK_ROWS) -> TableSource:

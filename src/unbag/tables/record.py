@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from unbag.evaluation import AmountEvaluation, BagReport, ColumnImportance, Evaluation
 from unbag.tables.fingerprints import marks_of
 from unbag.tables.fit import TableFit, fit_table
-from unbag.tables.index import BagIndex
 from unbag.tables.model import TableModel
 from unbag.tables.options import FitOptions
 from unbag.tables.roles import Roles
@@ -152,7 +151,7 @@ def data_record(table: BagTable) -> dict[str, Any]:
             "proportion_histogram": {
                 n: histogram(proportions[:, i], step=step) for i, n in enumerate(targets)
             },
-            "prior": _prior(index),
+            "prior": np.atleast_1d(np.average(index.proportions, axis=0, weights=index.sizes)),
             "columns": [
                 *({"name": n, "use": use} for n, use in _meaning(table.roles).items()),
                 *({"name": n, "use": "key: kept, not learned from"} for n in table.roles.keys),
@@ -178,11 +177,6 @@ def _meaning(roles: Roles) -> dict[str, str]:
         **({roles.noise: noise} if roles.noise in roles.of_bags else {}),
         **({roles.block: "block of the bag: held out together"} if roles.block else {}),
     }
-
-
-def _prior(index: BagIndex) -> list[float]:
-    prior = np.average(index.proportions, axis=0, weights=index.sizes)
-    return np.atleast_1d(prior).tolist()
 
 
 def _summary(values: Array) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from unbag.arguments import check_names
@@ -107,13 +107,9 @@ class Roles:
         require(names, [self.bag, *self.keys, *self.ignored, *self.categories, *self.numbers])
         require(bag_columns, self.of_bags)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Roles:
-        """Read what `to_dict` wrote."""
+        """From plain values, whose lists become tuples."""
         lists: dict[str, Any] = {
             k: tuple(v) if isinstance(v, list) else v for k, v in values.items()
         }
