@@ -13,14 +13,7 @@ from numpy.typing import NDArray
 from unbag.bags import validation
 from unbag.bags.batch import Task
 from unbag.bags.noise import check_noise_shows, read_rounding, warn_of_rounding
-from unbag.bags.reading import (
-    check_several,
-    read_ids,
-    read_noise,
-    read_ranges,
-    read_values,
-    read_weights,
-)
+from unbag.bags.reading import read_ids, read_noise, read_ranges, read_values, read_weights
 from unbag.bags.tasks import find_task
 from unbag.errors import BagDataError
 
@@ -139,18 +132,20 @@ class Bags:
         X = validation.as_instances(X)
         codes, ids = read_ids(bags, offsets, len(X))
         sizes = np.bincount(codes, minlength=len(ids))
-        check_several(sizes, ids)
         rows = np.argsort(codes, kind="stable")
         if sums is not None:
-            counts, task = _read_sums(sums, counts, task)
+            if counts is not None or task not in (None, "amount"):
+                raise BagDataError(
+                    "sums go without counts and with task='amount', got "
+                    f"{task!r} and counts={counts!r}."
+                )
+            counts, task = sums, "amount"
         weights, totals = read_weights(weights, rows, sizes, task)
-        rounded = isinstance(noise_variance, str)
-        stated = None if rounded else noise_variance
-        variance = read_noise(stated, y is not None, rows, sizes, ids, bag_ids)
+        variance = read_noise(noise_variance, y is not None, rows, sizes, ids, bag_ids)
         exact, total = variance is None and task != "amount", "counts" if sums is None else "sums"
-        given = (y, proportions, counts)
+        given = [y, proportions, counts]
         divisors = sizes if counts is None else totals
-        values = read_values(*given, rows, divisors, ids, bag_ids, exact=exact, total=total)
+        values = read_values(given, rows, divisors, ids, bag_ids, exact=exact, total=total)
         if counts is not None and variance is not None:
             variance = variance / totals**2
         if task == "amount" and upper is None:
@@ -158,14 +153,12 @@ class Bags:
             return cls(X, rows, sizes, values, ids, variance, task, weights)
         ranges = None
         if upper is not None:
-            y, proportions, counts = (None if v is None else upper for v in given)
-            high = read_values(
-                y, proportions, counts, rows, sizes, ids, bag_ids, exact=True, total="upper"
-            )
+            given = [None if value is None else upper for value in given]
+            high = read_values(given, rows, sizes, ids, bag_ids, exact=True, total="upper")
             ranges = read_ranges(values, high, sizes, ids, noise_variance=noise_variance, task=task)
             values = ranges.mean(axis=1) / sizes
         values = validation.check_proportions(values, sizes, ids, noise_variance=variance)
-        if rounded:
+        if isinstance(noise_variance, str):
             variance = read_rounding(noise_variance, values, sizes)
         elif variance is None and ranges is None:
             warn_of_rounding(values, sizes, ids)
@@ -269,11 +262,3 @@ class Bags:
 
     def _sum(self, values: Array) -> Array:
         return np.add.reduceat(values[self.rows], self.starts, axis=0)
-
-
-def _read_sums(sums: Any, counts: Any, task: Task | None) -> tuple[Any, Task]:
-    if counts is not None or task not in (None, "amount"):
-        raise BagDataError(
-            f"sums go without counts and with task='amount', got {task!r} and counts={counts!r}."
-        )
-    return sums, "amount"

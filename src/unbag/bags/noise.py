@@ -18,7 +18,6 @@ __all__ = [
     "check_noise_shows",
     "read_rounding",
     "rounding_grid",
-    "rounding_variance",
     "warn_of_rounding",
 ]
 
@@ -84,36 +83,28 @@ def _chance_of_multiples(proportions: Array, sizes: Array, step: float) -> float
     return float(np.exp(logs))
 
 
-def rounding_variance(proportions: Array, sizes: Array) -> float:
-    r"""Variance :math:`s^2 / 12` of the noise that rounding to a step :math:`s` adds.
+def read_rounding(noise_variance: Any, proportions: Array, sizes: Array) -> Array:
+    r"""Noise variance of each bag, stated by the word "rounding".
 
-    Raises
-    ------
-    BagDataError
-        If the proportions show no rounding.
+    Rounding to a step :math:`s` adds noise of the variance :math:`s^2 / 12`.
 
     Examples
     --------
-    >>> round(12 * rounding_variance(np.array([0.3, 0.7, 0.3]), np.array([7, 7, 7])), 12)
-    0.01
+    >>> 12 * read_rounding("rounding", np.array([0.3, 0.7]), np.array([7, 7]))
+    array([0.01, 0.01])
     """
-    step, chance = rounding_grid(np.asarray(proportions, dtype=float), np.asarray(sizes))
+    if noise_variance != "rounding":
+        raise BagDataError(
+            f"noise_variance must hold numbers or be 'rounding', got {noise_variance!r}."
+        )
+    step, chance = rounding_grid(proportions, sizes)
     if not step or chance > 0.05:
         raise BagDataError(
             "noise_variance='rounding' needs proportions that were rounded, but these are no "
             "multiples of a decimal step coarser than whole counts. Pass the variance itself, "
             "step**2 / 12, or nothing if they are exact."
         )
-    return step**2 / 12
-
-
-def read_rounding(noise_variance: Any, proportions: Array, sizes: Array) -> Array:
-    """Noise variance of each bag, stated by the word "rounding"."""
-    if noise_variance != "rounding":
-        raise BagDataError(
-            f"noise_variance must hold numbers or be 'rounding', got {noise_variance!r}."
-        )
-    return np.full(len(sizes), rounding_variance(proportions, sizes))
+    return np.full(len(sizes), step**2 / 12)
 
 
 def warn_of_rounding(proportions: Array, sizes: Array, ids: list[Hashable]) -> None:

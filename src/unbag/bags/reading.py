@@ -12,7 +12,6 @@ from unbag.bags import validation
 from unbag.errors import BagDataError
 
 __all__ = [
-    "check_several",
     "read_blocks",
     "read_ids",
     "read_noise",
@@ -28,12 +27,18 @@ def read_ids(bags: Any, offsets: Any, n_instances: int) -> tuple[Array, list[Has
     """Position of each instance's bag, and the bags' ids."""
     if (bags is None) == (offsets is None):
         raise BagDataError("Pass either `bags` (one id per instance) or `offsets`, and not both.")
-    if offsets is not None:
-        return _read_offsets(np.asarray(offsets), n_instances)
-    codes, ids = validation.factorize(bags)
+    if offsets is None:
+        codes, ids = validation.factorize(bags)
+    else:
+        codes, ids = _read_offsets(np.asarray(offsets), n_instances)
     if len(codes) != n_instances:
         raise BagDataError(
             f"bags must have one id per instance, wanted {n_instances}, got {len(codes)}."
+        )
+    if len(ids) < 2:
+        raise BagDataError(
+            f"bags must name at least two bags, got only {ids[0]!r} (n_bags = 1). One proportion "
+            "carries no information on single instances."
         )
     return codes, ids
 
@@ -50,29 +55,19 @@ def _read_offsets(offsets: Array, n_instances: int) -> tuple[Array, list[Hashabl
     return np.repeat(np.arange(len(sizes)), sizes), list(range(len(sizes)))
 
 
-def check_several(sizes: Array, ids: list[Hashable]) -> None:
-    """Raise if there is only one bag."""
-    if len(sizes) < 2:
-        raise BagDataError(
-            f"bags must name at least two bags, got only {ids[0]!r} (n_bags = 1). One proportion "
-            "carries no information on single instances."
-        )
-
-
 def read_values(
-    y: Any,
-    proportions: Any,
-    counts: Any,
+    given: list[Any],
     rows: Array,
     sizes: Array,
     ids: list[Hashable],
     bag_ids: Any,
     *,
     exact: bool,
-    total: str = "counts",
+    total: str,
 ) -> Array:
-    """Proportion of each bag, from the one argument of three that is passed."""
-    if sum(v is not None for v in (y, proportions, counts)) != 1:
+    """Proportion of each bag, from the one of `y`, `proportions` and `counts` that is given."""
+    y, proportions, counts = given
+    if sum(value is not None for value in given) != 1:
         raise BagDataError("Pass exactly one of `y`, `proportions` and `counts`.")
     if proportions is not None:
         return validation.match_to_bags(proportions, ids, bag_ids=bag_ids)
@@ -84,8 +79,7 @@ def read_values(
     y = validation.as_values(y, "y")
     if len(y) != len(rows):
         raise BagDataError(f"y must have one value per instance, wanted {len(rows)}, got {len(y)}.")
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    y = y[rows]
+    y, starts = y[rows], _starts(sizes)
     bad = np.flatnonzero(~np.isfinite(y.reshape(len(y), -1)).all(axis=1))
     if len(bad):
         bag = ids[int(np.searchsorted(starts, bad[0], side="right")) - 1]
@@ -118,37 +112,27 @@ def read_noise(
 ) -> Array | None:
     """Noise variance of each bag, in any form that `Bags.from_arrays` accepts; None without noise.
 
-    A scalar applies to all bags.
+    A scalar applies to all bags. A word is for `read_rounding`, and gives None here.
     """
-    if noise_variance is None:
+    if noise_variance is None or isinstance(noise_variance, str):
         return None
     if np.ndim(noise_variance) == 0 and not hasattr(noise_variance, "keys"):
         variance = np.full(len(ids), validation.as_values(noise_variance, "noise_variance"))
     elif per_instance and validation.one_per_instance(noise_variance, len(rows), len(ids)):
-        per_row = _one_per_instance(noise_variance, len(rows))[rows]
-        starts = np.cumsum(sizes) - sizes
-        variance = validation.check_constant_in_bags(per_row, starts, ids, name="noise_variance")
+        values, starts = validation.as_values(noise_variance, "noise_variance"), _starts(sizes)
+        if values.shape != (len(rows),):
+            raise BagDataError(
+                f"noise_variance must have one value per instance, like y, wanted {len(rows)}, got "
+                f"shape {values.shape}. Repeat each bag's variance for its instances, or pass a "
+                "mapping from bag id to variance."
+            )
+        variance = validation.check_constant_in_bags(
+            values[rows], starts, ids, name="noise_variance"
+        )
     else:
         variance = validation.match_to_bags(
             noise_variance, ids, bag_ids=bag_ids, name="noise_variance"
         )
-    return _check_variance(variance, ids)
-
-
-def _one_per_instance(variance: Any, n_instances: int) -> Array:
-    """Raise unless there is one value per instance; the order of per-bag values is unknown."""
-    values = validation.as_values(variance, "noise_variance")
-    if values.shape != (n_instances,):
-        raise BagDataError(
-            f"noise_variance must have one value per instance, like y, wanted {n_instances}, got "
-            f"shape {values.shape}. Repeat each bag's variance for its instances, or pass a "
-            "mapping from bag id to variance."
-        )
-    return values
-
-
-def _check_variance(variance: Array, ids: list[Hashable]) -> Array | None:
-    """Raise for a negative, NaN or infinite variance; return None if all are zero."""
     bad = np.flatnonzero(~(np.isfinite(variance) & (variance >= 0)))
     if len(bad):
         raise BagDataError(
@@ -211,7 +195,7 @@ def read_weights(weights: Any, rows: Array, sizes: Array, task: Any) -> tuple[Ar
             f"weights must be {len(rows)} finite numbers above zero, one per instance, got shape "
             f"{values.shape}, of which {good.sum()} are such. Drop instances of weight zero."
         )
-    return values, np.add.reduceat(values[rows], np.cumsum(sizes) - sizes)
+    return values, np.add.reduceat(values[rows], _starts(sizes))
 
 
 def read_blocks(blocks: Any, bags: Array, ids: list[Hashable]) -> Array | None:
@@ -237,7 +221,7 @@ def read_blocks(blocks: Any, bags: Array, ids: list[Hashable]) -> Array | None:
         missing = [b for b in ids if b not in named]
         if missing:
             raise BagDataError(f"blocks has no block for bag {missing[0]!r}.")
-        return validation.factorize([named[b] for b in ids], name="blocks")[0]
+        blocks = [named[b] for b in ids]
     codes = validation.factorize(blocks, name="blocks")[0]
     if len(codes) == len(ids):
         return codes
@@ -249,3 +233,7 @@ def read_blocks(blocks: Any, bags: Array, ids: list[Hashable]) -> Array | None:
     order = np.argsort(bags, kind="stable")
     starts = np.searchsorted(bags[order], np.arange(len(ids)))
     return validation.check_constant_in_bags(codes[order], starts, ids, name="blocks")
+
+
+def _starts(sizes: Array) -> Array:
+    return np.cumsum(sizes) - sizes

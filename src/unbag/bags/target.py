@@ -78,37 +78,38 @@ class BagTarget(np.ndarray):
         sizes = np.bincount(codes)
         target.full_sizes = sizes[codes]
         rows = np.argsort(codes, kind="stable")
-        variance: NDArray[Any] | None
+        variance = read_noise(noise_variance, True, rows, sizes, ids)
         if isinstance(noise_variance, str):
             firsts = rows[np.cumsum(sizes) - sizes]
             variance = read_rounding(noise_variance, values[firsts], sizes)
-        else:
-            variance = read_noise(noise_variance, True, rows, sizes, ids)
         target.noise_variance = None if variance is None else variance[codes]
         return target
 
     def __array_finalize__(self, source: Any) -> None:
-        self.bags = None
-        self.full_sizes = None
-        self.noise_variance = None
+        self.bags = self.full_sizes = self.noise_variance = None
 
     def __getitem__(self, key: Any) -> Any:
         values = super().__getitem__(key)
         rows = key[0] if isinstance(key, tuple) else key
-        if isinstance(values, BagTarget) and self.bags is not None and rows is not None:
-            bags = self.bags[rows]
-            if np.shape(bags) == values.shape[:1]:
-                values.bags, values.full_sizes = bags, self.full_sizes[rows]  # type: ignore[index]
-                if self.noise_variance is not None:
-                    values.noise_variance = self.noise_variance[rows]
+        if (
+            isinstance(values, BagTarget)
+            and self.bags is not None
+            and rows is not None
+            and np.shape(self.bags[rows]) == values.shape[:1]
+        ):
+            self._carry(values, rows)
         return values
+
+    def _carry(self, target: BagTarget, rows: Any = ...) -> BagTarget:
+        """Give another target the ids and the noise of these rows."""
+        for name in ("bags", "full_sizes", "noise_variance"):
+            known = getattr(self, name)
+            setattr(target, name, None if known is None else known[rows])
+        return target
 
     def copy(self, order: Any = "C") -> BagTarget:
         """Copy values, ids and noise."""
-        target = super().copy(order).view(BagTarget)
-        target.bags, target.full_sizes = self.bags, self.full_sizes
-        target.noise_variance = self.noise_variance
-        return target
+        return self._carry(super().copy(order).view(BagTarget))
 
     def __copy__(self) -> BagTarget:
         return self.copy()

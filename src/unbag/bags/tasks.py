@@ -58,7 +58,8 @@ def find_task(
     gap, allowed = _gap(sums, proportions, sizes, noise_variance)
     near = gap <= max(ALMOST, 1.5 * allowed)
     almost = near or (not are_whole_counts(proportions, sizes).all() and _one_on_average(sums))
-    words = f"proportions of the {proportions.shape[1]} columns add up to {_range(sums)} in a bag"
+    words = f"proportions of the {proportions.shape[1]} columns add up to {sums.min():.3g} "
+    words += f"to {sums.max():.3g} in a bag"
     if task is None and almost and gap > allowed:
         words += (
             f", {'almost' if near else 'on average'} to one, but are taken for those of separate "
@@ -108,10 +109,6 @@ def _gap(
     step, chance = rounding_grid(proportions, sizes)
     allowed = EXACT + n_outputs * (step if chance < 0.01 else 0) / 2
     return float(np.abs(errors).max()), allowed
-
-
-def _range(sums: Array) -> str:
-    return f"{sums.min():.3g} to {sums.max():.3g}"
 
 
 def risk_scale(task: Task, n_outputs: int, *, hard: bool) -> float:

@@ -59,8 +59,6 @@ class BagParts:
         Rows of a part, up to half as many again, unless its bags outgrow a part.
     folder : path, optional
         Where the files go; None takes the system's place for temporary files.
-    seed : int
-        Decides which bags share a part.
     """
 
     def __init__(
@@ -70,7 +68,6 @@ class BagParts:
         *,
         rows_per_part: int = 250_000,
         folder: str | Path | None = None,
-        seed: int = 0,
     ) -> None:
         self.table, self.index = table, table.index
         self.n_features = len(table.encoder.features)
@@ -80,7 +77,7 @@ class BagParts:
         for name, chosen in groups.items():
             first = len(self.positions)
             found, oversized = plan_parts(
-                self.index.sizes, chosen, rows_per_part=rows_per_part, seed=seed
+                self.index.sizes, chosen, rows_per_part=rows_per_part, seed=0
             )
             self.positions += found
             self.parts[name] = list(range(first, len(self.positions)))

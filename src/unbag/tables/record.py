@@ -32,6 +32,7 @@ __all__ = [
 
 Array = NDArray[Any]
 FEW_BAGS = 10  # fewer tell a risk within a factor of two at best
+N_BINS = 24
 LIBRARIES = ("unbag", "numpy", "scipy", "scikit-learn", "torch", "pyarrow", "lightgbm")
 
 
@@ -184,9 +185,7 @@ def _summary(values: Array) -> dict[str, float]:
     return {"low": low, "median": median, "mean": values.mean(), "high": high}
 
 
-def histogram(
-    values: Array, *, step: float | None = None, n_bins: int = 24
-) -> dict[str, list[float]]:
+def histogram(values: Array, *, step: float | None) -> dict[str, list[float]]:
     """Counts and edges; each multiple of `step` gets a bin, if there are few of them.
 
     Examples
@@ -195,10 +194,10 @@ def histogram(
     {'counts': [2, 1], 'edges': [19.5, 20.5, 21.5]}
     """
     low, high = float(values.min()), float(values.max())
-    if step is not None and high - low < 2 * n_bins * step:
+    if step is not None and high - low < 2 * N_BINS * step:
         edges = step * np.arange(round(low / step) - 0.5, round(high / step) + 1)
     else:
-        edges = np.linspace(low, high if high > low else low + 1, n_bins + 1)
+        edges = np.linspace(low, high if high > low else low + 1, N_BINS + 1)
     counts, _ = np.histogram(values, edges)
     return {"counts": counts.tolist(), "edges": edges.tolist()}
 
