@@ -142,9 +142,7 @@ def _legend(chart: Chart, top: int) -> tuple[str, int]:
     return "".join(parts), y + 8 if parts else top
 
 
-def ticks(
-    low: float, high: float, *, n: int = 5, least: float = 0.0, log: bool = False
-) -> list[float]:
+def ticks(low: float, high: float, *, least: float = 0.0, log: bool = False) -> list[float]:
     """Round numbers between two ends; with `log`, between powers of ten.
 
     Examples
@@ -158,7 +156,7 @@ def ticks(
         digits = (1,) if high - low > 1.5 else (1, 2, 5)
         values = [float(f"{d}e{power}") for power in powers for d in digits]
         return [value for value in values if low <= math.log10(value) <= high]
-    raw = max((high - low) / n, least)
+    raw = max((high - low) / 5, least)
     size = 10.0 ** math.floor(math.log10(raw))
     step = next(size * m for m in (1, 2, 5, 10) if size * m >= raw * 0.999)
     first = math.ceil(low / step - 1e-9)

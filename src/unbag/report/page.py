@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from importlib.resources import files
 from typing import Any
 
 from unbag.charts import Chart, Series, calibration_chart, roc_chart
@@ -81,21 +79,14 @@ def render_template(
 
     Values are escaped, and undefined names are errors.
     """
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
+    loader = ChoiceLoader([PackageLoader(package, "") for package in packages])
     environment = Environment(
-        loader=FunctionLoader(partial(_read, packages)),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     environment.filters |= {"percent": _percent, "number": _number}
     return environment.get_template(name).render(**values)
-
-
-def _read(packages: Sequence[str], name: str) -> str | None:
-    found = (files(package).joinpath(name) for package in packages)
-    return next((path.read_text(encoding="utf-8") for path in found if path.is_file()), None)
 
 
 def _percent(share: float | None) -> str:
