@@ -164,9 +164,6 @@ def frame_encoder(X: Any) -> TableEncoder | None:
     if not is_frame(X):
         return None
     table = as_arrow(X)
-    numbers = [c for c in table.columns if _is_number(c.type) and not c.null_count]
-    return None if len(numbers) == len(table.columns) else TableEncoder().fit(table)
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+    is_number = [pa.types.is_integer(c.type) or pa.types.is_floating(c.type) for c in table.columns]
+    complete = not any(c.null_count for c in table.columns)
+    return None if complete and all(is_number) else TableEncoder().fit(table)

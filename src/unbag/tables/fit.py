@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from unbag.bags import Bags
 from unbag.bags.holdout import MIN_BAGS, BagSplit, hold_out_bags, take_bags
 from unbag.errors import TableError
 from unbag.estimators import BagStackingClassifier
+from unbag.estimators.folds import block_folds
 from unbag.estimators.tree_stopping import gathered
 from unbag.evaluation import (
     AmountEvaluation,
@@ -31,17 +33,18 @@ from unbag.randomness import numpy_generator
 from unbag.tables.explaining import table_importance, table_learning_curve
 from unbag.tables.index import BagIndex
 from unbag.tables.leaks import refuse_leaks
-from unbag.tables.options import NETS, STREAMED, FitOptions, candidates_of
+from unbag.tables.options import NETS, STREAMED, FitOptions, candidates_of, regressors_of
 from unbag.tables.out_of_core import fit_streamed
 from unbag.tables.parts import BagParts
 from unbag.tables.reading import TableFiles
-from unbag.tables.regression import choose_regressor, regressors_of
 from unbag.tables.scan import BagTable, TableBags, read_bags
 
 __all__ = ["CandidateModel", "TableFit", "check_table", "fit_table"]
 
 Array = NDArray[Any]
+Say = Callable[[str], None]
 CHECKED_ROWS = 200_000
+N_FOLDS = 4  # that choose a regressor
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ def fit_table(
     table: BagTable,
     options: FitOptions | None = None,
     *,
-    say: Callable[[str], None] = lambda text: None,
+    say: Say = lambda text: None,
 ) -> TableFit:
     """Check the bags, fit a stack of learners, and evaluate it on bags held out.
 
@@ -118,18 +121,11 @@ def fit_table(
     options = options or FitOptions()
     if table.index.task == "amount":
         return _fit_amounts(table, options, say)
-    streamed = table.n_bytes > options.memory
-    models = _streamed_models(options, say) if streamed else ()
-    split = _split(table.index, options, streamed=streamed)
-    say("reading the rows" + (" into files of whole bags" if streamed else ""))
-    return (
-        _fit_on_disk(table, split, options, models, say)
-        if streamed
-        else _fit_in_memory(table, split, options, say)
-    )
+    fit = _fit_on_disk if table.n_bytes > options.memory else _fit_in_memory
+    return fit(table, options, say)
 
 
-def _fit_amounts(table: BagTable, options: FitOptions, say: Callable[[str], None]) -> TableFit:
+def _fit_amounts(table: BagTable, options: FitOptions, say: Say) -> TableFit:
     """Choose a regressor by bags left out, and evaluate it on bags held out."""
     if options.grouping == "natural" or table.n_bytes > options.memory:
         raise TableError(
@@ -140,12 +136,32 @@ def _fit_amounts(table: BagTable, options: FitOptions, say: Callable[[str], None
     refuse_leaks(bags, table.encoder)
     blocks = None if table.index.blocks is None else table.index.blocks[split.training]
     say("training " + ", ".join(regressors_of(options, bags.n_instances)))
-    model, risks = choose_regressor(bags.take(split.training), options, blocks)
+    model, risks = _choose_regressor(bags.take(split.training), options, blocks)
     order = sorted(risks, key=lambda name: risks[name].value)
     tried = [CandidateModel(name, float(name == order[0]), risks[name]) for name in order]
     judging = gathered(bags.take(split.judging))
     found = evaluate_amounts(model.predict(judging.X), judging)
     return TableFit(model, None, tried, found, None, split=split, streamed=False)
+
+
+def _choose_regressor(
+    bags: Bags, options: FitOptions, blocks: Array | None
+) -> tuple[Any, dict[str, Estimate]]:
+    """The regressor of the least error on bags left out by folds, fitted to all; and all errors.
+
+    Bags of a block are left out together.
+    """
+    folds = block_folds(bags.n_bags, N_FOLDS, seed=options.seed, blocks=blocks)
+    models, risks = regressors_of(options, bags.n_instances), {}
+    for name, model in models.items():
+        predictions = np.zeros(len(bags.X))
+        for fold in range(folds.max() + 1):
+            fitted = clone(model).fit_bags(bags.take(np.flatnonzero(folds != fold)))
+            rows = bags.rows_of(np.flatnonzero(folds == fold))
+            predictions[rows] = fitted.predict(bags.X[rows])
+        risks[name] = evaluate_amounts(predictions, bags)["mse"]
+    best = min(risks, key=lambda name: risks[name].value)
+    return models[best].fit_bags(bags), risks
 
 
 def _split(index: BagIndex, options: FitOptions, *, streamed: bool) -> BagSplit:
@@ -172,9 +188,9 @@ def _split_blocks(blocks: Array, share: float, seed: int) -> BagSplit:
     return BagSplit(np.flatnonzero(~held), np.empty(0, dtype=int), np.flatnonzero(held))
 
 
-def _fit_in_memory(
-    table: BagTable, split: BagSplit, options: FitOptions, say: Callable[[str], None]
-) -> TableFit:
+def _fit_in_memory(table: BagTable, options: FitOptions, say: Say) -> TableFit:
+    split = _split(table.index, options, streamed=False)
+    say("reading the rows")
     bags, index = read_bags(table), table.index
     checks = _checked(table, bags.take(take_bags(index.sizes, max_rows=CHECKED_ROWS)), say)
     training = bags.take(split.training)
@@ -199,17 +215,20 @@ def _fit_in_memory(
     tried.sort(key=lambda candidate: -candidate.weight)
     say("asking what drives it")
     judged = _judged(stack, bags.take(split.judging), table, options)
-    curve = _learning_curve(bags, stack.grouping_, options, say)
+    curve = None
+    if options.learning_curve and stack.grouping_ == "natural":
+        say("no learning curve: natural groups have no risk that could be estimated")
+    elif options.learning_curve:
+        say("asking whether more bags would help")
+        executor = get_executor(n_jobs=options.jobs_on(bags.X.size), ray=options.ray)
+        curve = table_learning_curve(bags, executor=executor, seed=options.seed)
     return TableFit(stack, checks, tried, *judged, split=split, streamed=False, curve=curve)
 
 
-def _fit_on_disk(
-    table: BagTable,
-    split: BagSplit,
-    options: FitOptions,
-    models: tuple[str, ...],
-    say: Callable[[str], None],
-) -> TableFit:
+def _fit_on_disk(table: BagTable, options: FitOptions, say: Say) -> TableFit:
+    models = _streamed_models(options, say)
+    split = _split(table.index, options, streamed=True)
+    say("reading the rows into files of whole bags")
     n_rows, place = options.rows_per_part, options.folder
     with BagParts(table, vars(split), rows_per_part=n_rows, folder=place) as parts:
         judging = parts.bags(*parts.parts["judging"])
@@ -223,7 +242,7 @@ def _fit_on_disk(
     return TableFit(classifier, checks, tried, *judged, split=split, streamed=True)
 
 
-def _streamed_models(options: FitOptions, say: Callable[[str], None]) -> tuple[str, ...]:
+def _streamed_models(options: FitOptions, say: Say) -> tuple[str, ...]:
     """Models that can be trained on streamed bags."""
     if not options.models:
         return STREAMED
@@ -245,25 +264,12 @@ def check_table(table: BagTable, bags: Bags, *, level: float = 0.05) -> BagRepor
     return check_made_bags(bags, level=level, names=table.encoder.features)
 
 
-def _checked(table: BagTable, bags: Bags, say: Callable[[str], None]) -> BagReport:
+def _checked(table: BagTable, bags: Bags, say: Say) -> BagReport:
     say("checking the bags")
     checks = check_table(table, bags)
     if checks.raised:
         say(checks.verdict)
     return checks
-
-
-def _learning_curve(
-    bags: Bags, grouping: str, options: FitOptions, say: Callable[[str], None]
-) -> BagLearningCurve | None:
-    if not options.learning_curve:
-        return None
-    if grouping == "natural":
-        say("no learning curve: natural groups have no risk that could be estimated")
-        return None
-    say("asking whether more bags would help")
-    executor = get_executor(n_jobs=options.jobs_on(bags.X.size), ray=options.ray)
-    return table_learning_curve(bags, executor=executor, seed=options.seed)
 
 
 def _judged(

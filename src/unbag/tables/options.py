@@ -11,25 +11,30 @@ from sklearn.linear_model import LogisticRegression
 
 from unbag.arguments import check_choice, check_names, check_whole
 from unbag.bags import Bags
+from unbag.errors import TableError
 from unbag.estimators import (
     BagBoostingClassifier,
+    BagBoostingRegressor,
     BagClassifier,
     BagEMClassifier,
     BagLogisticClassifier,
+    BagRegressor,
     BagRidgeClassifier,
+    BagRidgeRegressor,
 )
 from unbag.estimators.candidates import ONLY_PRIOR, default_candidates
 from unbag.evaluation.checks import find_grouping
 from unbag.extras import has_module, import_extra
 from unbag.rules import RULES
 
-__all__ = ["HELD_OUT", "NETS", "FitOptions", "candidates_of"]
+__all__ = ["HELD_OUT", "NETS", "FitOptions", "candidates_of", "regressors_of"]
 
 HELD_OUT = (0.05, 0.4)
 ROWS_SEEN, MANY_VALUES = 10_000_000, 1_000_000
 NETS = tuple(RULES)
 TREES = ("em", "boosting", "count_boosting")  # of LightGBM
 STREAMED = ("ridge", "debiased_square", "proportion_log", "easy_log")
+REGRESSORS = ("ridge", "boosting", "debiased_square")
 MODELS = ("prior", "ridge", "logistic", "rate_logistic", *TREES, *NETS)
 
 
@@ -155,3 +160,22 @@ def _learner(name: str, options: FitOptions, bags: Bags, *, natural: bool) -> An
         "count_boosting": lambda: BagBoostingClassifier(rule="count_likelihood", **seed),
     }
     return makers[name]()
+
+
+def regressors_of(options: FitOptions, n_rows: int) -> dict[str, Any]:
+    """Candidates for amounts: those asked for, or else ridge, and trees or a net."""
+    unknown = [name for name in options.models if name not in REGRESSORS]
+    if unknown:
+        raise TableError(
+            f"model {unknown[0]!r} is for labels; amounts can be learned by {', '.join(REGRESSORS)}"
+            " (a net)."
+        )
+    default = ("ridge", "boosting" if has_module("lightgbm") else "debiased_square")
+    makers: dict[str, Any] = {
+        "ridge": BagRidgeRegressor,
+        "boosting": lambda: BagBoostingRegressor(random_state=options.seed),
+        "debiased_square": lambda: BagRegressor(
+            max_epochs=options.epochs_on(n_rows), random_state=options.seed
+        ),
+    }
+    return {name: makers[name]() for name in options.models or default}

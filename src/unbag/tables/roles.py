@@ -9,7 +9,6 @@ from typing import Any
 from unbag.arguments import check_names
 from unbag.bags.batch import Task
 from unbag.errors import TableError
-from unbag.frames.chunks import require
 
 __all__ = ["ROUNDING", "Roles"]
 
@@ -99,13 +98,6 @@ class Roles:
         if not found:
             raise TableError("No column is left to learn from: all are keys, ignored or of bags.")
         return found
-
-    def check(self, names: Iterable[str], *, of_bags: Iterable[str] | None = None) -> None:
-        """Raise for unknown columns; `of_bags` are the columns of a separate bag table."""
-        names = list(names)
-        bag_columns = names if of_bags is None else list(of_bags)
-        require(names, [self.bag, *self.keys, *self.ignored, *self.categories, *self.numbers])
-        require(bag_columns, self.of_bags)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Roles:

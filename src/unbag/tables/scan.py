@@ -37,15 +37,7 @@ FAR = 100  # standard deviations; a column that goes further is scanned in full
 
 @dataclass(frozen=True)
 class BagTable:
-    """A table whose bags and columns are known, and that can be read again.
-
-    Attributes
-    ----------
-    source : TableSource
-    roles : Roles
-    index : BagIndex
-    encoder : TableEncoder
-    """
+    """A table whose bags and columns are known, and that can be read again."""
 
     source: TableSource
     roles: Roles
@@ -96,7 +88,9 @@ def scan_table(
     """
     source = open_table(table)
     bags = None if bag_table is None else open_table(bag_table)
-    roles.check(source.names, of_bags=None if bags is None else bags.names)
+    named = [roles.bag, *roles.keys, *roles.ignored, *roles.categories, *roles.numbers]
+    require(source.names, named)
+    require((bags or source).names, roles.of_bags)
     require(source.names, encoder.names if encoder else ())
     names = [] if encoder else roles.features(source.names)
     both = [name for name in roles.of_bags[1:] if name in source.names]
