@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from rich.table import Table
@@ -26,16 +26,6 @@ class Outcome(NamedTuple):
     name: str
     estimate: Estimate
     true_error: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        found = self.estimate.to_dict()
-        return {
-            "bag_size": self.bag_size,
-            "rule": self.name,
-            "estimated_error": {name: found[name] for name in ("value", "low", "high")},
-            "true_error": self.true_error,
-        }
 
 
 def demo(
@@ -68,7 +58,16 @@ def demo(
     if plot is not None:
         chart_of(outcomes).save(plot)
         console.print(f"The picture is in {plot}.")
-    opt.answer({"seed": seed, "epochs": epochs, "lines": [o.to_dict() for o in outcomes]}, as_json)
+    lines = [
+        {
+            "bag_size": o.bag_size,
+            "rule": o.name,
+            "estimated_error": {n: o.estimate.to_dict()[n] for n in ("value", "low", "high")},
+            "true_error": o.true_error,
+        }
+        for o in outcomes
+    ]
+    opt.answer({"seed": seed, "epochs": epochs, "lines": lines}, as_json)
 
 
 def run_bag_size(bag_size: int, *, seed: int, epochs: int) -> list[Outcome]:

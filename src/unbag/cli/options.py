@@ -27,6 +27,8 @@ def _writable(picture: Path | None) -> Path | None:
     return picture
 
 
+Name = str | None
+Names = list[str] | None
 TablePath = Annotated[
     str,
     typer.Argument(
@@ -34,10 +36,8 @@ TablePath = Annotated[
     ),
 ]
 Model = Annotated[Path, typer.Argument(help="Folder written by `unbag fit`.")]
-Bag = Annotated[str, typer.Option("--bag", help="Column that says which bag a row is in.")]
-BagAgain = Annotated[
-    str | None, typer.Option("--bag", help="Column of the bag, if not that of the fit.")
-]
+Bag = Annotated[str, typer.Option(help="Column that says which bag a row is in.")]
+BagAgain = Annotated[Name, typer.Option(help="Column of the bag, if not that of the fit.")]
 Confidence = Annotated[float, typer.Option(min=0.5, max=0.999, help="Confidence of the intervals.")]
 Grouping = Annotated[
     str,
@@ -46,61 +46,45 @@ Grouping = Annotated[
     ),
 ]
 Proportion = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--proportion", help="Column of the bag's share of positives; repeat it per class."
-    ),
+    Names, typer.Option(help="Column of the bag's share of positives; repeat it per class.")
 ]
 Count = Annotated[
-    list[str] | None,
-    typer.Option("--count", help="Column of the bag's number of positives, instead of a share."),
+    Names, typer.Option(help="Column of the bag's number of positives, instead of a share.")
 ]
 Average = Annotated[
-    str | None,
-    typer.Option("--average", help="Column of the bag's average amount, to predict amounts."),
+    Name, typer.Option(help="Column of the bag's average amount, to predict amounts.")
 ]
 Sum = Annotated[
-    str | None, typer.Option("--sum", help="Column of the bag's total amount, instead of that.")
+    Name, typer.Option("--sum", help="Column of the bag's total amount, instead of that.")
 ]
-Size = Annotated[
-    str | None, typer.Option("--size", help="Column of the bag's size, checked against the rows.")
-]
+Size = Annotated[Name, typer.Option(help="Column of the bag's size, checked against the rows.")]
 Noise = Annotated[
-    str | None,
+    Name,
     typer.Option(
-        "--noise",
-        help="Column of the variance of known noise in the proportion or count; or `rounding`.",
+        help="Column of the variance of known noise in the proportion or count; or `rounding`."
     ),
 ]
 BagsTable = Annotated[
-    str | None,
-    typer.Option("--bags-table", help="Table with one row a bag that holds the columns of bags."),
+    Name, typer.Option(help="Table with one row a bag that holds the columns of bags.")
 ]
 Smoothness = Annotated[
     float | None,
     typer.Option(help="Of natural groups: how far chances may depart from scores; 0.5 is half."),
 ]
 Blocks = Annotated[
-    str | None,
-    typer.Option("--blocks", help="Column of the bag's block, such as its day: held out together."),
+    Name, typer.Option(help="Column of the bag's block, such as its day: held out together.")
 ]
 Key = Annotated[
-    list[str] | None,
-    typer.Option("--key", help="Column that identifies rows: kept by predict, not learned from."),
+    Names, typer.Option(help="Column that identifies rows: kept by predict, not learned from.")
 ]
-Ignore = Annotated[list[str] | None, typer.Option("--ignore", help="Column to leave out.")]
-Category = Annotated[
-    list[str] | None, typer.Option("--category", help="Column of numbers to read as categories.")
-]
+Ignore = Annotated[Names, typer.Option(help="Column to leave out.")]
+Category = Annotated[Names, typer.Option(help="Column of numbers to read as categories.")]
 Number = Annotated[
-    list[str] | None,
-    typer.Option("--number", help="Column of numbers to learn from though it looks like an id."),
+    Names, typer.Option(help="Column of numbers to learn from though it looks like an id.")
 ]
 Task = Annotated[
     Literal["binary", "multiclass", "multilabel"] | None,
-    typer.Option(
-        "--task", help="What several proportions are; by default classes if they add up to one."
-    ),
+    typer.Option(help="What several proportions are; by default classes if they add up to one."),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file or model.")]
 Plot = Annotated[
