@@ -144,7 +144,13 @@ def test_natural_groups_get_bounds_instead_of_intervals(model):
     assert "metrics" in json.loads(random.stdout)
     assert json.loads(random.stdout)["grouping"].startswith("Bags are taken for random groups: ")
     refused = call("evaluate", model, "example:conversions_next", "--grouping", "odd")
-    assert refused.exit_code != 0 and "grouping must be" in refused.output
+    assert refused.exit_code != 0 and "is not one of" in refused.output
+
+
+def test_labels_and_amounts_are_not_named_together(model):
+    named = ("--proportion", "conversion_rate", "--average", "conversion_rate")
+    refused = call("evaluate", model, "example:conversions_next", *named)
+    assert refused.exit_code != 0 and "give one of" in refused.output
 
 
 def test_natural_groups_may_have_blocks_a_smoothness_and_features_that_differ(tmp_path):

@@ -9,6 +9,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from unbag import BagEMClassifier, BagTarget
@@ -157,6 +158,23 @@ def test_save_and_load(learner, n_classes, rng, tmp_path):
     again = BagEMClassifier.load(clf.save(tmp_path / "m"))
     np.testing.assert_allclose(again.predict_proba(X), clf.predict_proba(X), atol=1e-9)
     assert BagEMClassifier.load(again.save(tmp_path / "n")).start_ == clf.start_
+
+
+@pytest.mark.parametrize("shares", [[[0.2, 0.8]], [[0.2, 0, 0.8]], [[0.2, 0.3, 0.5]]])
+def test_columns_of_classes_are_read_back(shares, rng, tmp_path):
+    """Two classes have one column of weights, and a class that never occurs has none."""
+    X, bags = rng.normal(size=(800, 2)), np.repeat(np.arange(80), 10)
+    y = np.array([rng.multinomial(10, np.ravel(shares)) / 10 for _ in range(80)])[bags]
+    clf = BagEMClassifier(LogisticRegression(), n_rounds=1, random_state=0).fit(X, y, bags=bags)
+    again = BagEMClassifier.load(clf.save(tmp_path / "m"))
+    np.testing.assert_allclose(again.predict_proba(X), clf.predict_proba(X), atol=1e-9)
+
+
+def test_what_takes_no_gaps_takes_none_when_read_back(rng, tmp_path):
+    X, y, bags, _ = bagged(rng, n_bags=40)
+    clf = BagEMClassifier(LogisticRegression(), n_rounds=0, start="rate").fit(X, y, bags=bags)
+    again = BagEMClassifier.load(clf.save(tmp_path / "m"))
+    assert not get_tags(clf).input_tags.allow_nan and not get_tags(again).input_tags.allow_nan
 
 
 def test_what_has_no_plain_form_is_not_saved(rng, tmp_path):

@@ -53,8 +53,8 @@ def evaluate(
     from unbag.tables import TableModel
     from unbag.tables.record import evaluation_record, plain
 
-    if grouping not in ("random", "natural", "auto"):
-        raise typer.BadParameter(f"grouping must be random, natural or auto, got {grouping}.")
+    if sum(map(bool, (proportion, count, average, total))) > 1:
+        raise typer.BadParameter("give one of --proportion, --count, --average and --sum.")
     fitted = TableModel.load(model)
     proportion = proportion or ([average] if average else None)
     count = count or ([total] if total else None)
@@ -66,7 +66,7 @@ def evaluate(
         bag_table=bags_table,
         roles=roles,
         confidence=confidence,
-        grouping=grouping,  # type: ignore[arg-type]
+        grouping=grouping,
         smoothness=smoothness,
     )
     words = opt.console(as_json)
@@ -96,8 +96,6 @@ def roles_again(
     """Columns of bags: as in the fit, or as named now; an empty name means none."""
     from unbag.tables import Roles
 
-    if proportion and count:
-        raise typer.BadParameter("give either --proportion or --count.")
     named = bool(proportion or count)
     if named and roles.noise and noise is None and bool(count) != bool(roles.counts):
         raise typer.BadParameter(

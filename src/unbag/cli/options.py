@@ -40,7 +40,7 @@ Bag = Annotated[str, typer.Option(help="Column that says which bag a row is in."
 BagAgain = Annotated[Name, typer.Option(help="Column of the bag, if not that of the fit.")]
 Confidence = Annotated[float, typer.Option(min=0.5, max=0.999, help="Confidence of the intervals.")]
 Grouping = Annotated[
-    str,
+    Literal["random", "natural", "auto"],
     typer.Option(
         help="Groups of rows: random, natural, or auto, which looks at their shares and columns."
     ),

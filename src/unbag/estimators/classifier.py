@@ -246,8 +246,8 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
 
     def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
         about, tensors = super()._learned()
-        own = {"pixels": self.pixels_, "risk_is_final": self.risk_is_final_}
-        own["baseline"] = None if self.baseline_ is None else vars(self.baseline_)
+        baseline = None if self.baseline_ is None else vars(self.baseline_)
+        own = {"pixels": self.pixels_, "risk_is_final": self.risk_is_final_, "baseline": baseline}
         return about | {"n_outputs": self.n_outputs_} | own, tensors
 
     @classmethod

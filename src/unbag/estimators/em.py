@@ -7,6 +7,7 @@ from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils import get_tags
 
 from unbag.arguments import check_choice
@@ -14,7 +15,7 @@ from unbag.bags import Bags
 from unbag.estimators.em_rounds import Calibration, EMRun, EMState, Start, run_em, started
 from unbag.estimators.folds import BlockEstimator, block_folds
 from unbag.estimators.instances import TABLES_WITH_GAPS
-from unbag.estimators.soft_labels import model_of, soft_learner, tensors_of
+from unbag.estimators.soft_labels import LinearModel, model_of, soft_learner, tensors_of
 from unbag.estimators.tree_stopping import gathered
 from unbag.randomness import draw_seed
 
@@ -205,3 +206,5 @@ class BagEMClassifier(BlockEstimator):
             own = {k.removesuffix(f"_{i}"): v for k, v in tensors.items() if k.endswith(f"_{i}")}
             fitted = model_of(own, self.task_, folder)
             self.runs_.append(EMRun(fitted, Calibration(*tensors[f"slopes_{i}"]), np.empty(0)))
+            # What takes no gaps when fitted takes none when read back.
+            self.estimator = LogisticRegression() if isinstance(fitted, LinearModel) else None

@@ -206,7 +206,22 @@ def tensors_of(model: SoftModel) -> dict[str, Array]:
         )
     weights = np.concatenate([one.coef_ for one in model.fitted]).T
     intercept = np.concatenate([one.intercept_ for one in model.fitted])
+    if model.n_classes:
+        weights, intercept = _by_class(
+            weights, intercept, model.fitted[0].classes_, model.n_classes
+        )
     return {"weights": weights, "intercept": intercept}
+
+
+def _by_class(
+    weights: Array, intercept: Array, classes: Array, n_classes: int
+) -> tuple[Array, Array]:
+    """A column for each class: two classes are fitted by one, and those without weight by none."""
+    if len(classes) == 2:
+        weights, intercept = np.pad(weights, ((0, 0), (1, 0))), np.pad(intercept, (1, 0))
+    slopes, shifts = np.zeros((len(weights), n_classes)), np.full(n_classes, -np.inf)
+    slopes[:, classes], shifts[classes] = weights, intercept
+    return slopes, shifts
 
 
 def model_of(tensors: dict[str, Array], task: Task, folder: str | Path) -> SoftModel:

@@ -62,7 +62,7 @@ class Baseline:
         return ""
 
 
-def trivial_baseline(bags: Any, names: Sequence[str] = ()) -> Baseline:
+def trivial_baseline(bags: Any, names: Sequence[Any] | Array = ()) -> Baseline:
     """The baseline on a `Bags`, or on the bags of a table; classes may have names.
 
     Examples
