@@ -29,9 +29,9 @@ labels. One standard error is that of the paired differences between draws; with
 draws, that of the test rows.
 
 Tables marked * belong to the tuning half: they were looked at while methods were made. The others
-were not looked at before their run. The default ran on them twice in bags of 10 and 50: before and
-after it got trees boosted by counts, which the tuning half decided. Rows of other methods on the
-tuning half are of earlier code; the column `sources` of the rows tells it.
+decided nothing, but their first draw was run three times: before the default got trees boosted by
+counts, after it, and after its weights were drawn to a first guess. The tuning half decided both
+changes, with six small tables of R packages for the second. Draws after the first ran once.
 
     python benchmarks/tables/fetch.py DEST
     python benchmarks/tables/run.py --data DEST --tables all --draws {n_draws} -o FOLDER --render
