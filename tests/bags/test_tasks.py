@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from unbag.bags import BagBatch
@@ -30,6 +30,7 @@ def task_of(proportions, size=7, **options):
 def test_classes_stay_classes_when_rounded(seed, n_classes, size, decimals):
     exact = shares(np.random.default_rng(seed), size=size, n_classes=n_classes)
     assert task_of(exact.astype(np.float32), size) == "multiclass"
+    assume(np.ptp(exact.round(decimals), axis=0).any())  # rates that never vary say nothing
     assert task_of(exact.round(decimals), size) == "multiclass"
 
 
