@@ -1,6 +1,7 @@
 """The stack: its weights are the best for held-out bags, and its error estimate is honest."""
 
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -26,6 +27,7 @@ from unbag.estimators.stack_weights import (
     likelihood_weights,
     risk_matrix,
     risk_weights,
+    shrunk_to_constant,
 )
 from unbag.evaluation.checks import find_grouping
 
@@ -114,6 +116,48 @@ def test_a_guess_of_nothing_for_all_that_remain_is_none(rng):
         for guess in (None, np.zeros(3))
     )
     assert without.tolist() == nothing.tolist()
+
+
+def with_constant(data, folds):
+    """A cross-fit with the rate of the other folds as a model more, the last."""
+    rates = [data.counts[folds != f].sum() / data.sizes[folds != f].sum() for f in range(5)]
+    sums = (data.sizes * np.array(rates)[folds])[:, None, None]
+    return replace(data, sums=np.concatenate([data.sums, sums], axis=1))
+
+
+@pytest.mark.parametrize("n_bags", [20, 400])
+def test_what_may_be_chance_goes_to_the_constant_model(n_bags, rng):
+    """Of scores that know the labels most is kept, of scores that know nothing little."""
+    weights, folds = np.array([0.5, 0.5, 0.0, 0.0]), np.arange(n_bags) % 5
+    kept = {"useful": [], "useless": []}
+    for _ in range(30):
+        _, data, _ = cross_fit(rng, n_bags=n_bags)
+        shuffled = replace(data, counts=rng.permutation(data.counts))
+        for name, own in (("useful", data), ("useless", shuffled)):
+            found = shrunk_to_constant(weights, with_constant(own, folds))
+            assert found.sum() == pytest.approx(1) and found[0] == pytest.approx(found[1])
+            kept[name].append(1 - found[-1])
+    assert np.mean(kept["useful"]) > 0.65 > 0.35 > np.mean(kept["useless"])
+
+
+def test_without_a_constant_model_no_weight_moves(rng):
+    _, data, _ = cross_fit(rng)
+    weights = np.array([0.5, 0.3, 0.2])
+    assert shrunk_to_constant(weights, data).tolist() == weights.tolist()
+
+
+def test_a_table_without_signal_gets_its_rate(rng):
+    """Without the constant model an eager learner follows noise."""
+    eager = ("eager", BagRidgeClassifier(penalties=[1e-3]))
+    X, worse = rng.normal(size=(8000, 5)), []
+    labels = rng.uniform(size=8000) < 0.4
+    bags = np.repeat(np.arange(40), 200)
+    y = labels.reshape(40, 200).mean(axis=1)[bags]
+    for candidates in ([FAST[0], eager], [eager]):
+        clf = BagStackingClassifier(candidates, grouping="random", random_state=0)
+        fresh = clf.fit(X, y, bags=bags).predict_proba(rng.normal(size=(4000, 5)))[:, 1]
+        worse.append(((fresh - 0.4) ** 2).mean())
+    assert worse[0] < worse[1] / 2
 
 
 def test_likelihood_weights_are_the_minimum_over_a_grid(rng):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize, nnls
+from scipy.special import expit
 
 from unbag.bags import Bags
 from unbag.estimators.count_regression import EFFECTS, ROUNDING
@@ -21,6 +22,7 @@ __all__ = [
     "likelihood_weights",
     "risk_matrix",
     "risk_weights",
+    "shrunk_to_constant",
 ]
 
 Array = NDArray[Any]
@@ -29,6 +31,8 @@ MIN_TO_SCREEN = 100
 # How many bags a first guess of weights is worth, in units of a model's risk and of a log
 # likelihood: found on tables for tuning, a gain where bags are few and little elsewhere.
 RISK_GUESS, LIKELIHOOD_GUESS = 20, 3
+# Deviation of the slope of a mixture that learned something, and bag means that are all but equal.
+SLOPE_DEVIATION, SAME = 0.25, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +243,8 @@ def bagged_weights(
 
     One choice of weights follows the noise of few bags. The average shares the weight among models
     that the bags cannot tell apart, and leaves none to those that are clearly worse. From a hundred
-    bags on, models that are worse than the rate of the other bags take no part.
+    bags on, models that are worse than the rate of the other bags take no part. What bags allow to
+    be chance goes to the constant model, see `shrunk_to_constant`.
 
     Parameters
     ----------
@@ -251,7 +256,7 @@ def bagged_weights(
         Weights before any bag was seen, up to a factor. The more bags, the less they count; by
         default not at all.
     """
-    rng, found = numpy_generator(seed, "weights"), []
+    rng, found, whole = numpy_generator(seed, "weights"), [], data
     kept, n_bags = np.arange(data.n_models), len(data.sizes)
     if n_bags >= MIN_TO_SCREEN:
         kept = np.flatnonzero(better_than_prior(data, by=by))
@@ -269,4 +274,55 @@ def bagged_weights(
             strength = LIKELIHOOD_GUESS * per_bag
             found.append(likelihood_weights(drawn, guess=first, strength=strength))
     weights[kept] = np.mean(found, axis=0)
-    return weights
+    return shrunk_to_constant(weights, whole)
+
+
+def shrunk_to_constant(weights: Array, data: CrossFit) -> Array:
+    r"""Move weight to the constant model, as far as bags allow that the mixture learned nothing.
+
+    Regress held-out proportions on the mixture's bag means, both less what the constant predicts.
+    The slope :math:`s`, with standard error :math:`\sigma`, is about :math:`N(0, \sigma^2)` if the
+    mixture learned nothing and :math:`N(1, \sigma^2 + \tau^2)` if it did. The mixture keeps the
+    probability of the second, one half before the bags were seen, times the slope expected then if
+    that is below one. Without a constant model nothing moves.
+    """
+    means = data.sums / data.sizes[:, None, None]
+    n_folds = len(np.unique(data.folds))
+    constant, freedom = _constant_model(means, data.folds), len(means) - n_folds - 1
+    if constant is None or freedom < 1 or weights[constant] > 1 - SAME:
+        return weights
+    own = np.where(np.arange(len(weights)) == constant, 0, weights)
+    own /= own.sum()
+    root = np.sqrt(data.sizes)[:, None]
+    base = means[:, constant]
+    said = root * _centred(np.einsum("m,imc->ic", own, means) - base, data.folds)
+    true = root * _centred(data.counts / data.sizes[:, None] - base, data.folds)
+    spread = (said**2).sum()
+    if spread == 0:
+        return weights
+    slope = (said * true).sum() / spread
+    variance = ((true - slope * said) ** 2).sum() / freedom / spread
+    kept = _share_learned(slope, max(variance, 1e-12))
+    return kept * own + (1 - kept) * (np.arange(len(weights)) == constant)
+
+
+def _share_learned(slope: float, variance: float) -> float:
+    """Probability that something was learned, times the expected slope of what was."""
+    wider = variance + SLOPE_DEVIATION**2
+    odds = slope**2 / variance - (slope - 1) ** 2 / wider + np.log(variance / wider)
+    expected = (slope / variance + 1 / SLOPE_DEVIATION**2) / (1 / variance + 1 / SLOPE_DEVIATION**2)
+    return float(expit(odds / 2) * np.clip(expected, 0, 1))
+
+
+def _constant_model(means: Array, folds: Array) -> int | None:
+    """The first model whose bags of a fold all have one mean score."""
+    spread = np.abs(_centred(means, folds)).max(axis=(0, 2))
+    return int(np.argmax(spread < SAME)) if (spread < SAME).any() else None
+
+
+def _centred(values: Array, folds: Array) -> Array:
+    """Less the average of the fold."""
+    found = values.astype(float)
+    for fold in np.unique(folds):
+        found[folds == fold] -= found[folds == fold].mean(axis=0)
+    return found

@@ -53,7 +53,8 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
     drawn to a first guess :math:`w_0` by the penalty :math:`s |w - w_0|^2` with
     :math:`s = O(1 / n)`, is averaged over draws of the :math:`n` bags. For natural groups, where
     the pairwise risk is biased, the likelihood of held-out counts with an effect of each bag takes
-    the place of the risk.
+    the place of the risk. Where bags allow that nothing was learned, the mixture is shrunk to the
+    constant prior: see `shrunk_to_constant`.
 
     Parameters
     ----------
@@ -104,7 +105,8 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
     O(\sqrt{\log M / n})`, because :math:`w^\top Q w` is within that maximum of its expectation for
     all weights at once, and no two weights are further apart than :math:`\sqrt 2`.
     The averaged weights satisfy it up to the convexity of the risk: a mixture is no worse than the
-    average of those it is made of.
+    average of those it is made of. So is the shrunk one, of which the constant prior is a part: a
+    small one, unless that prior is hard to beat with these bags.
 
     `risk_` is of the mixtures that learned from a share of the bags. The returned one learned from
     all, and is usually a little better.
