@@ -211,10 +211,10 @@ def _likeliest_effect(weights: Array, data: CrossFit) -> float:
     return float(min(EFFECTS, key=lambda effect: _minus_log(weights, data, effect)[0]))
 
 
-def better_than_prior(data: CrossFit, *, by: str) -> Array:
-    """Which models are at least as good on held-out bags as the rate of the other bags.
+def better_than_prior(data: CrossFit) -> Array:
+    """Under which models held-out counts are at least as likely as under the rate of other bags.
 
-    If none is, the best of them.
+    If under none, the best of them.
     """
     prior = np.empty_like(data.counts, dtype=float)
     for fold in np.unique(data.folds):
@@ -223,15 +223,13 @@ def better_than_prior(data: CrossFit, *, by: str) -> Array:
         prior[own] = data.counts[others].sum(axis=0) / data.sizes[others].sum()
     sums = (data.sizes[:, None] * prior)[:, None]
     constant = replace(data, sums=sums, products=(sums * prior[:, None])[:, :, None])
-    losses = np.array([_loss(data.only([m]), by) for m in range(data.n_models)])
-    kept = losses <= _loss(constant, by) * (1 + 1e-6)
+    losses = np.array([_minus_log_alone(data.only([m])) for m in range(data.n_models)])
+    kept = losses <= _minus_log_alone(constant) * (1 + 1e-6)
     return kept if kept.any() else losses == losses.min()
 
 
-def _loss(data: CrossFit, by: str) -> float:
-    """Risk of one model, or minus the log likelihood of held-out counts under it."""
-    if by == "risk":
-        return float(risk_matrix(data)[0, 0])
+def _minus_log_alone(data: CrossFit) -> float:
+    """Minus the log likelihood of held-out counts under one model."""
     alone = np.ones(1)
     return _minus_log(alone, data, _likeliest_effect(alone, data))[0]
 
@@ -242,9 +240,9 @@ def bagged_weights(
     """Average of the weights that are best for draws of the bags, with replacement.
 
     One choice of weights follows the noise of few bags. The average shares the weight among models
-    that the bags cannot tell apart, and leaves none to those that are clearly worse. From a hundred
-    bags on, models that are worse than the rate of the other bags take no part. What bags allow to
-    be chance goes to the constant model, see `shrunk_to_constant`.
+    that the bags cannot tell apart, and leaves none to those that are clearly worse. By likelihood
+    and from a hundred bags on, models that are worse than the rate of the other bags take no part.
+    What bags allow to be chance goes to the constant model, see `shrunk_to_constant`.
 
     Parameters
     ----------
@@ -258,8 +256,9 @@ def bagged_weights(
     """
     rng, found, whole = numpy_generator(seed, "weights"), [], data
     kept, n_bags = np.arange(data.n_models), len(data.sizes)
-    if n_bags >= MIN_TO_SCREEN:
-        kept = np.flatnonzero(better_than_prior(data, by=by))
+    # The risk of a useful model is easily above that of the rate by chance, its likelihood is not.
+    if by == "likelihood" and n_bags >= MIN_TO_SCREEN:
+        kept = np.flatnonzero(better_than_prior(data))
     data, weights = data.only(kept), np.zeros(data.n_models)
     first, per_bag = None, 0.0
     if guess is not None and guess[kept].sum() > 0:
