@@ -30,7 +30,7 @@ Array = NDArray[Any]
 MIN_TO_SCREEN = 100
 # How many bags a first guess of weights is worth, in units of a model's risk and of a log
 # likelihood: found on tables for tuning, a gain where bags are few and little elsewhere.
-RISK_GUESS, LIKELIHOOD_GUESS = 20, 3
+RISK_GUESS, LIKELIHOOD_GUESS = 20, 30
 # Deviation of the slope of a mixture that learned something, and bag means that are all but equal.
 SLOPE_DEVIATION, SAME = 0.25, 1e-6
 

@@ -62,7 +62,7 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
         Names and estimators that take bags. By default: the constant prior, the naive logistic
         regression on rates, ridge, logistic regression by counts, EM around boosted trees of
         several sizes and starts and, from a hundred bags on, trees boosted by the likelihood of
-        counts.
+        counts. For natural groups also `BagEMClassifier` as it comes.
     grouping : {"auto", "random", "natural"}
         Whether bags are random groups of instances. "auto" tests whether proportions and features
         vary between bags as they do for random groups.
