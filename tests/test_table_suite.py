@@ -51,7 +51,7 @@ def tiny(suite, monkeypatch, tmp_path):
     table = suite.declaration.Table(
         name="tiny",
         about="is the answer yes?",
-        half="tuning",
+        part="tuning",
         source=suite.sources.Source("tiny-tables==1.0", {"tiny/data.csv": ""}, read),
         target="answer",
         positive=suite.declaration.among("yes"),
@@ -116,11 +116,12 @@ def test_the_encoder_takes_gaps_dates_and_new_words(suite):
     assert np.isfinite(encoder.transform(strange)).all()
 
 
-def test_halves_are_fixed_and_hashes_are_there(suite):
+def test_parts_are_fixed_and_hashes_are_there(suite):
     tables = suite.catalogue.TABLES.values()
-    held_back = [table for table in tables if table.half == "held-back"]
-    assert len(tables) >= 14 and 3 * len(held_back) >= len(tables)
-    assert {"adult", "credit_card", "flights"}.isdisjoint(table.name for table in held_back)
+    unseen = [table for table in tables if table.part != "tuning"]
+    assert len(tables) >= 14 and 3 * len(unseen) >= len(tables)
+    assert {"adult", "credit_card", "flights"}.isdisjoint(table.name for table in unseen)
+    assert all(table.part == "final" for table in suite.catalogue.choose_tables(["final"]))
     assert {len(digest) for table in tables for digest in table.source.files.values()} == {64}
 
 

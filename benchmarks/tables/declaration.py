@@ -12,7 +12,7 @@ import pandas as pd
 from sources import Source
 
 LABEL = "label"
-Half = Literal["tuning", "held-back"]
+Part = Literal["tuning", "held-back", "final"]
 IsPositive = Callable[[pd.Series], pd.Series]
 
 
@@ -37,7 +37,7 @@ class Table:
 
     name: str
     about: str
-    half: Half
+    part: Part
     source: Source
     target: str
     positive: IsPositive

@@ -108,7 +108,7 @@ def main() -> None:
             continue
         rate, bags = frame[LABEL].mean(), len(set(table.load(options.dest)[2]))
         print(
-            f"{table.name:18} {table.half:10} {len(frame):6} rows {frame.shape[1] - 1:3} columns "
+            f"{table.name:18} {table.part:10} {len(frame):6} rows {frame.shape[1] - 1:3} columns "
             f"{100 * rate:5.1f} % positive {bags:5} natural bags"
         )
 

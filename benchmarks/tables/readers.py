@@ -26,15 +26,17 @@ def _comma_separated(paths: Sequence[Path], *, columns: str, folded: str) -> pd.
     frame = pd.read_csv(
         paths[0], names=names, header=header, skipinitialspace=True, na_values="?", low_memory=False
     )
-    for prefix in folded.split():
-        frame = _fold(frame, f"{prefix}_")
-    return frame
+    return _fold(frame, folded.split())
 
 
-def _fold(frame: pd.DataFrame, prefix: str) -> pd.DataFrame:
-    members = [column for column in frame if column.startswith(prefix)]
-    values = frame[members].idxmax(axis=1).str.removeprefix(prefix)
-    return frame.drop(columns=members).assign(**{prefix[:-1]: values})
+def _fold(frame: pd.DataFrame, words: Sequence[str]) -> pd.DataFrame:
+    members = {word: [c for c in frame if c.startswith(f"{word}_")] for word in words}
+    values = {
+        word: frame[columns].idxmax(axis=1).str.removeprefix(f"{word}_")
+        for word, columns in members.items()
+    }
+    gone = [column for columns in members.values() for column in columns]
+    return pd.concat([frame.drop(columns=gone), pd.DataFrame(values, frame.index)], axis=1)
 
 
 def pickled_frame(paths: Sequence[Path]) -> pd.DataFrame:

@@ -11,13 +11,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import get_args
 
 import pandas as pd
 from catalogue import TABLES
 from comparison import Comparison, intervals_held
+from declaration import Part
 from methods import DEFAULT, METHODS
 from rows import read_rows
 
+PART_MARKS: dict[Part, str] = {"tuning": " *", "held-back": "", "final": " †"}
 INTRODUCTION = """# Real tables
 
 Tables: {n_tables}; draws of rows: {n_draws}. Methods learn from bags of at most {n_train:,} rows
@@ -28,10 +31,12 @@ A cell is a table with one kind of bags. *First* is the best mean over draws of 
 labels. One standard error is that of the paired differences between draws; with fewer than three
 draws, that of the test rows.
 
-Tables marked * belong to the tuning half: they were looked at while methods were made. The others
-decided nothing, but their first draw was run three times: before the default got trees boosted by
-counts, after it, and after its weights were drawn to a first guess. The tuning half decided both
-changes, with six small tables of R packages for the second. Draws after the first ran once.
+Tables marked * belong to the tuning part: they were looked at while methods were made. The
+held-back part decided nothing, but its first draw was run three times: before the default got trees
+boosted by counts, after it, and after its weights were drawn to a first guess. The tuning part
+decided both changes, with six small tables of R packages for the second. Draws after the first ran
+once. Tables marked † belong to the final part: they were chosen by their descriptions alone, before
+any method ran on them.
 
     python benchmarks/tables/fetch.py DEST
     python benchmarks/tables/run.py --data DEST --tables all --draws {n_draws} -o FOLDER --render
@@ -89,12 +94,11 @@ SUMMARY_HEADS = (
 
 
 def summaries(rows: pd.DataFrame) -> list[str]:
-    """Counts over all cells, and over those of each half if there are two."""
-    halves = rows["table"].map(lambda name: TABLES[name].half)
-    if halves.nunique() < 2:
-        return [summary(rows, halves.iloc[0] + " half")]
-    parts = [summary(rows[halves == half], f"{half} half") for half in ("held-back", "tuning")]
-    return [summary(rows, "all tables"), *parts]
+    """Counts over all cells, and over those of each part if there are several."""
+    part_of = rows["table"].map(lambda name: TABLES[name].part)
+    present = [part for part in reversed(get_args(Part)) if part in set(part_of)]
+    found = [summary(rows[part_of == part], f"{part} part") for part in present]
+    return found if len(found) == 1 else [summary(rows, "all tables"), *found]
 
 
 def summary(rows: pd.DataFrame, title: str) -> str:
@@ -254,7 +258,7 @@ def mark(name: str) -> str:
 
 def cell_names(cell: tuple[str, str]) -> list[str]:
     name, bags = cell
-    return [f"{name} *" if TABLES[name].half == "tuning" else name, bags]
+    return [name + PART_MARKS[TABLES[name].part], bags]
 
 
 def table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

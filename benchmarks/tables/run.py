@@ -133,7 +133,7 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     found.add_argument("--data", type=Path, required=True, help="folder of fetch.py")
     found.add_argument("-o", "--output", type=Path, required=True)
-    found.add_argument("--tables", nargs="+", default=["tuning"], help="names, halves or all")
+    found.add_argument("--tables", nargs="+", default=["tuning"], help="names, parts or all")
     found.add_argument("--bags", nargs="+", default=["10", "50", "500", "natural"])
     found.add_argument("--methods", nargs="+", default=["all"], help="names, kinds or all")
     found.add_argument("--draws", type=int, default=2)
