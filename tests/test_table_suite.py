@@ -176,6 +176,39 @@ def test_a_default_that_loses_is_on_the_page(suite):
     assert nowhere not in page and "| adult * | 50 | auc | bag means | 3.33" in page
 
 
+def test_fewer_draws_are_compared_on_the_draws_that_both_have(suite):
+    # The first draw is an easy one: alone it would make the method that has no other look best.
+    stack, others = [0.90, 0.70, 0.71, 0.72], {"majority": [0.5] * 4}
+    lucky = suite.comparison.Comparison(
+        made_rows(suite, {"stack": stack, "EM": [0.89, 0.68, 0.69], "MixBag": [0.88], **others}),
+        "auc",
+    )
+    means = lucky.means.loc[("adult", "50")]
+    gap = np.mean([0.01, 0.02, 0.02])
+    assert means["EM"] == pytest.approx(np.mean(stack) - gap)
+    assert means["MixBag"] == pytest.approx(np.mean(stack) - 0.02)
+    better = made_rows(
+        suite, {"stack": stack, "EM": [0.91, 0.72, 0.73], "MixBag": [0.99], **others}
+    )
+    found = suite.comparison.Comparison(better, "auc")
+    assert list(found.first) == ["EM"]  # MixBag has one draw, too few to be first
+    page = suite.render.page(better)
+    for words in ("EM (3 draws)", "MixBag (1 draw)", "| **stack** |", "Methods of others beside"):
+        assert words in page
+    [line] = [row for row in page.splitlines() if row.startswith("| MixBag | bags of 50 | 1 | 1 |")]
+    assert "0.990 | 0.900 | -9.00" in line
+
+
+def test_any_learner_beside_its_labels(tiny, tmp_path):
+    methods = ["EM, logistic", "logistic, labels"]
+    rows = call(tiny, tmp_path, "--bags", "10", "--draws", "1", methods=methods)
+    em, labels = (rows.set_index("method").loc[name, "auc"] for name in methods)
+    assert min(em, labels) > 0.8
+    assert f"| logistic | {em:.3f} ({em - labels:+.3f} ± nan) |" in tiny.learners.page(rows)
+    names = [method.name for method in tiny.methods.choose_methods(["all"])]
+    assert "EM" in names and "EM, logistic" not in names
+
+
 def test_variance_of_the_auc_by_simulation(suite):
     # Hanley and McNeil's formula is exact for exponential scores.
     rng = np.random.default_rng(0)

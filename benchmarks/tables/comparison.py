@@ -2,7 +2,9 @@
 
 A cell is a (table, bags) pair. With three draws or more, the standard error of a difference is
 that of the mean of the paired differences of the draws. With fewer, it is that of the test rows, as
-if the two methods had been scored on separate ones, which is too large rather than too small.
+if the two methods had been scored on separate ones, which is too large rather than too small. Two
+methods are compared on the draws that both have. The mean of a method with fewer draws than the
+default is that of the default plus their mean difference on the draws that both have.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
-from methods import METHODS
+from methods import DEFAULT, METHODS
 
 MIN_DRAWS = 3
 CELL = ["table", "bags"]
@@ -36,13 +38,25 @@ class Comparison:
 
     @cached_property
     def means(self) -> pd.DataFrame:
-        """Mean goodness by (table, bags) and method."""
-        return self.values.groupby(CELL).mean()
+        """Mean goodness by (table, bags) and method, over the draws of the default."""
+        plain = self.values.groupby(CELL).mean()
+        if DEFAULT not in self.values:
+            return plain
+        default = self.values[DEFAULT]
+        gaps = self.values.sub(default, axis=0).groupby(CELL).mean()
+        return gaps.add(default.groupby(CELL).mean(), axis=0).fillna(plain)
+
+    @cached_property
+    def draws(self) -> pd.DataFrame:
+        """Number of draws by (table, bags) and method."""
+        return self.values.groupby(CELL).count()
 
     @cached_property
     def contest(self) -> pd.DataFrame:
-        """Means of the methods that do not see labels."""
-        return self.means[[name for name in self.means if METHODS[name].kind != "ceiling"]]
+        """Means of the methods that do not see labels; three draws are needed where others have."""
+        names = [name for name in self.means if not METHODS[name].sees_labels]
+        needed = self.draws.max(axis=1).clip(upper=MIN_DRAWS)
+        return self.means.where(self.draws.ge(needed, axis=0))[names]
 
     @cached_property
     def first(self) -> pd.Series:

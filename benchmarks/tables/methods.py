@@ -1,8 +1,9 @@
 """The methods of the suite. Adding one is one entry of `METHODS`.
 
 A method is fitted by ``fit(X, y, bags, seed)``, where `y` is the average label of each row's bag,
-and gives an object with `predict_proba`. Methods of kind "ceiling" get the labels instead. An
-attribute `risk_` with `value`, `low` and `high` is what the method states about its error.
+and gives an object with `predict_proba`. Methods that see labels get those instead. An attribute
+`risk_` with `value`, `low` and `high` is what the method states about its error. Methods of kind
+"learner" have a page of their own (`learners.py`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from learners import LEARNERS, Learner
 from peers import genbags, mixbag
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
@@ -20,7 +22,7 @@ import unbag
 
 Array = np.ndarray
 Fit = Callable[[Array, Array, Array, int], Any]
-Kind = Literal["trivial", "naive", "ours", "peer", "ceiling"]
+Kind = Literal["trivial", "naive", "ours", "peer", "ceiling", "learner"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Method:
     about: str
     fit: Fit
     needs: str | None = None
+    sees_labels: bool = False
 
     @property
     def available(self) -> bool:
@@ -87,22 +90,27 @@ def bag_class(name: str, **options: Any) -> Fit:
     return fit
 
 
-def label_logistic(X: Array, y: Array, bags: Array, seed: int) -> LogisticRegression:
-    """Logistic regression on labels."""
-    return LogisticRegression(max_iter=300).fit(X, y)
-
-
-def label_boosting(X: Array, y: Array, bags: Array, seed: int) -> Any:
-    """LightGBM on labels, as it comes."""
-    import lightgbm
-
-    # Its own interface, because its scikit-learn class asks for names of columns with a warning.
-    booster = lightgbm.train(
-        {"objective": "binary", "verbosity": -1, "seed": seed, "num_threads": 1},
-        lightgbm.Dataset(X, y),
-        num_boost_round=100,
+def em_around(learner: Learner) -> Fit:
+    """`BagEMClassifier` around a learner."""
+    return lambda X, y, bags, seed: unbag.BagEMClassifier(learner(seed), random_state=seed).fit(
+        X, y, bags=bags
     )
-    return ClippedRegression(booster)
+
+
+def itself(learner: Learner) -> Fit:
+    """The learner, which does not look at bags."""
+    return lambda X, y, bags, seed: learner(seed).fit(X, y)
+
+
+def learner_methods(name: str) -> tuple[Method, Method]:
+    """A learner inside the EM, and the same learner given the labels."""
+    learner = LEARNERS[name]
+    return (
+        Method(f"EM, {name}", "learner", f"`BagEMClassifier` around {name}", em_around(learner)),
+        Method(
+            f"{name}, labels", "learner", f"{name} on labels", itself(learner), sees_labels=True
+        ),
+    )
 
 
 # The default of the library, which the page is about.
@@ -159,14 +167,30 @@ _EVERY_METHOD = (
     ),
     Method("MixBag", "peer", "mixtures of two bags, written from the paper", mixbag),
     Method("GenBags", "peer", "random combinations of bags, after the paper", genbags),
-    Method("labels, logistic", "ceiling", "logistic regression on labels", label_logistic),
-    Method("labels, LightGBM", "ceiling", "LightGBM on labels", label_boosting),
+    Method(
+        "labels, logistic",
+        "ceiling",
+        "logistic regression on labels",
+        itself(LEARNERS["logistic"]),
+        sees_labels=True,
+    ),
+    Method(
+        "labels, LightGBM",
+        "ceiling",
+        "LightGBM on labels",
+        itself(LEARNERS["LightGBM"]),
+        sees_labels=True,
+    ),
+    *(method for name in LEARNERS for method in learner_methods(name)),
 )
 METHODS = {method.name: method for method in _EVERY_METHOD}
 
 
 def choose_methods(names: list[str]) -> list[Method]:
-    """Methods by name or kind, in the order of the registry, that the library has."""
+    """Methods by name or kind, in the order of the registry, that the library has.
+
+    ``all`` are those of the suite's page.
+    """
     kinds = {method.kind for method in METHODS.values()}
     unknown = set(names) - {"all", *METHODS} - kinds
     if unknown:
@@ -174,5 +198,6 @@ def choose_methods(names: list[str]) -> list[Method]:
     return [
         method
         for method in METHODS.values()
-        if method.available and {"all", method.kind, method.name}.intersection(names)
+        if method.available
+        and {method.name, method.kind, *(["all"] if method.kind != "learner" else [])} & set(names)
     ]

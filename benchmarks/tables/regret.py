@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from cells import Cell, draw_cell
+from markdown import marked, table
 from methods import DEFAULT
-from render import cell_names, table
 from rows import read_rows
 from run import metrics, sources_hash
 
@@ -99,7 +99,10 @@ def page(stack: pd.DataFrame, candidates: pd.DataFrame) -> str:
         lines.append([bags, str(len(part)), *cells])
     heads = ["bags", "cells x draws", "AUC x 100 lost", "Brier x 100 lost", "error in % lost"]
     worst = gap["auc"].sort_values(ascending=False).head(5)
-    losses = [[*cell_names(key[:2]), str(key[2]), f"{value:+.2f}"] for key, value in worst.items()]
+    losses = [
+        [marked(name), bags, str(draw), f"{value:+.2f}"]
+        for (name, bags, draw), value in worst.items()
+    ]
     return "\n\n".join(
         [
             "# Regret of the stack",

@@ -9,7 +9,7 @@ loses, and where. Nothing is left out.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
@@ -17,10 +17,11 @@ import pandas as pd
 from catalogue import TABLES
 from comparison import Comparison, intervals_held
 from declaration import Part
+from markdown import bags_head, marked, table
 from methods import DEFAULT, METHODS
+from peer_section import peer_section
 from rows import read_rows
 
-PART_MARKS: dict[Part, str] = {"tuning": " *", "held-back": "", "final": " †"}
 INTRODUCTION = """# Real tables
 
 Tables: {n_tables}; draws of rows: {n_draws}. Methods learn from bags of at most {n_train:,} rows
@@ -29,7 +30,9 @@ same encoded features. Bags are random rows in bags of a fixed size, or the tabl
 
 A cell is a table with one kind of bags. *First* is the best mean over draws of all methods without
 labels. One standard error is that of the paired differences between draws; with fewer than three
-draws, that of the test rows.
+draws, that of the test rows. Where a method has fewer draws than others, its name says how many. It
+is compared on these draws only: its mean is that of the default plus the mean difference between
+the two on the draws that both have. With fewer than three it cannot be first.
 
 Tables marked * belong to the tuning part: they were looked at while methods were made. The
 held-back part decided nothing, but its first draw was run three times: before the default got trees
@@ -56,6 +59,7 @@ def page(rows: pd.DataFrame) -> str:
     parts = [
         introduction(good),
         *summaries(good),
+        peer_section(good),
         default_losses(good),
         *by_bags(good, "AUC / error in %", auc_and_error),
         *by_bags(good, "AUC, 100 times the difference to the first", difference_to_first),
@@ -103,22 +107,22 @@ def summaries(rows: pd.DataFrame) -> list[str]:
 
 def summary(rows: pd.DataFrame, title: str) -> str:
     """Counts for every method that does not see labels."""
-    names = [name for name in present(rows) if METHODS[name].kind != "ceiling"]
-    return f"## In short: {title}\n\n" + table(SUMMARY_HEADS, summary_rows(rows, names))
-
-
-def summary_rows(rows: pd.DataFrame, names: Sequence[str]) -> list[list[str]]:
+    heads = draws_heads(rows)
+    names = [name for name in heads if not METHODS[name].sees_labels]
     metrics = {name: Comparison(rows, name) for name in ("auc", "error", "brier")}
-    return [summary_row(rows[rows["method"] == name], name, metrics) for name in names]
+    lines = [
+        [heads[name], *summary_row(rows[rows["method"] == name], name, metrics)] for name in names
+    ]
+    return f"## In short: {title}\n\n" + table(SUMMARY_HEADS, lines)
 
 
 def summary_row(own: pd.DataFrame, name: str, metrics: dict[str, Comparison]) -> list[str]:
     auc, error, brier = metrics.values()
     held = intervals_held(own)["held"]
+    rank = auc.mean_rank(name)
     return [
-        mark(name),
         str(len(auc.cells(name))),
-        f"{auc.mean_rank(name):.1f}",
+        f"{rank:.1f}" if rank == rank else "-",
         *(f"{100 * metric.share_first(name):.0f} %" for metric in (auc, error, brier)),
         *(str(cells_lost(metric, name, "naive")) for metric in (auc, error)),
         worse_than_majority(error, name),
@@ -136,7 +140,8 @@ def cells_lost(metric: Comparison, name: str, kind: str) -> int:
 def worse_than_majority(error: Comparison, name: str) -> str:
     if "majority" not in error.means:
         return "-"
-    worse = (error.means[name] < error.means["majority"] - 1e-9).sum()
+    cells = error.cells(name)
+    worse = sum(error.difference(cell, "majority", name)[0] > 1e-9 for cell in cells)
     return f"{worse} ({cells_lost(error, name, 'trivial')})"
 
 
@@ -152,7 +157,7 @@ def default_losses(rows: pd.DataFrame) -> str:
             for cell, rival in found.losses(DEFAULT, kind=kind):
                 value, error = found.difference(cell, rival, DEFAULT)
                 by = f"{100 * value:.2f} ± {100 * error:.2f}"
-                lines.append([*cell_names(cell), metric, rival, by])
+                lines.append([marked(cell[0]), cell[1], metric, rival, by])
     heads = ["table", "bags", "metric", "better method", "by (x 100)"]
     return title + (table(heads, lines) if lines else "Nowhere by more than one standard error.")
 
@@ -162,18 +167,17 @@ Show = Callable[[dict[str, Comparison], tuple[str, str], str], str]
 
 def by_bags(rows: pd.DataFrame, title: str, show: Show) -> list[str]:
     """One table for each kind of bags: tables down, methods across."""
-    names = present(rows)
     sections = []
     for bags in dict.fromkeys(rows["bags"]):
         own = rows[rows["bags"] == bags]
+        names = draws_heads(own)
         metrics = {metric: Comparison(own, metric) for metric in ("auc", "error")}
         cells = [(name, bags) for name in TABLES if name in set(own["table"])]
         lines = [
-            [cell_names(cell)[0], *(show(metrics, cell, name) for name in names)] for cell in cells
+            [marked(cell[0]), *(show(metrics, cell, name) for name in names)] for cell in cells
         ]
-        kind = "natural groups" if bags == "natural" else f"bags of {bags}"
-        heads = ["table", *(mark(name) for name in names)]
-        sections.append(f"## {title}: {kind}\n\n" + table(heads, lines))
+        heads = ["table", *names.values()]
+        sections.append(f"## {title}: {bags_head(bags)}\n\n" + table(heads, lines))
     return sections
 
 
@@ -234,7 +238,7 @@ def about_tables(rows: pd.DataFrame) -> str:
         package = entry.source.package.split("==")[0]
         rate = (own["n_positive"] / own["n_test"]).mean()
         counts = [f"{own['n_train'].max():,}", f"{100 * rate:.1f}"]
-        lines.append([cell_names((name, ""))[0], entry.about, package, *counts, size])
+        lines.append([marked(name), entry.about, package, *counts, size])
     heads = ["table", "question", "package", "training rows", "positive, %", "natural groups"]
     return "## Tables\n\n" + table(heads, lines)
 
@@ -252,19 +256,23 @@ def present(rows: pd.DataFrame) -> list[str]:
     return [name for name in METHODS if name in set(rows["method"])]
 
 
-def mark(name: str) -> str:
-    return f"**{name}**" if name == DEFAULT else name
+def draws_heads(rows: pd.DataFrame) -> dict[str, str]:
+    """Methods that have rows, with the number of their draws where others have more."""
+    draws = Comparison(rows, "auc").draws
+    missing = draws.lt(draws.max(axis=1), axis=0) & draws.gt(0)
+    heads = {}
+    for name in present(rows):
+        fewer = f" ({draws_text(draws[name])})" if missing[name].any() else ""
+        heads[name] = (f"**{name}**" if name == DEFAULT else name) + fewer
+    return heads
 
 
-def cell_names(cell: tuple[str, str]) -> list[str]:
-    name, bags = cell
-    return [name + PART_MARKS[TABLES[name].part], bags]
-
-
-def table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown."""
-    rule = ["---"] * len(heads)
-    return "\n".join("| " + " | ".join(line) + " |" for line in (heads, rule, *lines))
+def draws_text(counts: pd.Series) -> str:
+    """How many draws a method has in the cells in which it ran."""
+    ran = counts[counts > 0]
+    if ran.max() == 1:
+        return "1 draw"
+    return "-".join(str(n) for n in sorted({ran.min(), ran.max()})) + " draws"
 
 
 if __name__ == "__main__":

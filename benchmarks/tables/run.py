@@ -55,7 +55,7 @@ def fit_and_score(name: str, cell: Cell) -> dict[str, Any]:
     method = METHODS[name]
     if not method.available:
         raise ImportError(f"unbag has no {method.needs}")
-    target = cell.labels if method.kind == "ceiling" else cell.proportions
+    target = cell.labels if method.sees_labels else cell.proportions
     start = processor_seconds()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a benchmark is no place to answer them
