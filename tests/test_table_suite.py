@@ -9,9 +9,11 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 FOLDER = Path(__file__).parents[1] / "benchmarks" / "tables"
-MODULES = [path.stem for path in sorted(FOLDER.glob("*.py"))]
+WORKER = "llp_learn_worker"  # is run by another interpreter
+MODULES = [path.stem for path in sorted(FOLDER.glob("*.py")) if path.stem != WORKER]
 QUICK = ["trivial", "naive", "ridge", "labels, logistic"]  # without LightGBM, which is an extra
 
 
@@ -233,6 +235,39 @@ def test_the_noise_of_test_rows_does_not_make_intervals_fail(suite):
     tolerance = 4 * np.sqrt(0.95 * 0.05 / n)
     assert abs(suite.comparison.intervals_held(rows)["held"].mean() - 0.95) < tolerance
     assert abs(rows["error"].between(rows["low"], rows["high"]).mean() - 0.95) > tolerance
+
+
+MADE_UP_PACKAGE = """
+import torch
+
+class DLLP:
+    def __init__(self, *, random_state, **settings):
+        self.seed = random_state
+
+    def fit(self, X, bags, proportions):
+        torch.manual_seed(self.seed)
+        layers = torch.nn.Linear(X.shape[1], 4), torch.nn.ReLU(), torch.nn.Linear(4, 2)
+        self.model = torch.nn.Module()
+        self.model.layers = torch.nn.ModuleList(layers)
+        expected = torch.nn.Sequential(*layers)(torch.tensor(X)).softmax(1)
+        torch.save(expected.detach(), "expected.pt")
+"""
+
+
+def test_a_method_of_another_package_is_trained_by_its_interpreter(
+    suite, rng, tmp_path, monkeypatch
+):
+    (tmp_path / "llp_learn" / "dllp").mkdir(parents=True)
+    (tmp_path / "llp_learn" / "dllp" / "__init__.py").write_text(MADE_UP_PACKAGE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    method = suite.methods.METHODS["llp-learn DLLP"]
+    assert not method.available
+    monkeypatch.setenv(method.interpreter, sys.executable)
+    assert method.available
+    X, bags = rng.normal(size=(20, 3)), np.repeat(np.arange(4), 5)
+    found = method.fit(X, bags / 4, bags, 7).predict_proba(X)
+    np.testing.assert_allclose(found, torch.load("expected.pt"), atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["MixBag", "GenBags"])

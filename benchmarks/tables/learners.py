@@ -106,4 +106,4 @@ def gap_text(found: pd.DataFrame, digits: int) -> str:
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
-    (folder / "learners.md").write_text(page(read_rows(folder / "rows.csv")), encoding="utf-8")
+    (folder / "README.md").write_text(page(read_rows(folder / "rows.csv")), encoding="utf-8")

@@ -8,12 +8,14 @@ and gives an object with `predict_proba`. Methods that see labels get those inst
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from learners import LEARNERS, Learner
+from llp_learn_bridge import INTERPRETER, llp_learn
 from peers import genbags, mixbag
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
@@ -30,6 +32,7 @@ class Method:
     """A way to learn from bags, and what it is here for.
 
     `needs` is the class of the library that it is about; while that is missing the method is too.
+    `interpreter` is the environment variable that names an interpreter with another package.
     """
 
     name: str
@@ -38,10 +41,13 @@ class Method:
     fit: Fit
     needs: str | None = None
     sees_labels: bool = False
+    interpreter: str | None = None
 
     @property
     def available(self) -> bool:
-        """Whether the library has what it needs; this imports it, before the clock starts."""
+        """Whether what it needs is there; this imports it, before the clock starts."""
+        if self.interpreter is not None:
+            return self.interpreter in os.environ
         return self.needs is None or hasattr(unbag, self.needs)
 
 
@@ -167,6 +173,16 @@ _EVERY_METHOD = (
     ),
     Method("MixBag", "peer", "mixtures of two bags, written from the paper", mixbag),
     Method("GenBags", "peer", "random combinations of bags, after the paper", genbags),
+    *(
+        Method(
+            f"llp-learn {name}",
+            "peer",
+            f"{name} of the package llp-learn 1.6; settings of the suite",
+            llp_learn(name),
+            interpreter=INTERPRETER,
+        )
+        for name in ("DLLP", "MixBag")
+    ),
     Method(
         "labels, logistic",
         "ceiling",

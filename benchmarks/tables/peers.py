@@ -2,9 +2,8 @@
 
 MixBag (Asanomi, Matsuo, Suehiro, Bise 2023) adds mixtures of two bags, whose proportion is known up
 to an interval. GenBags (Saket, Raghuveer, Ravindran 2022) fits random combinations of bags; here
-with Gaussian weights that add up to zero instead of the paper's optimised covariance. The package
-llp-learn 1.6 has MixBag and DLLP too, but gives labels only, no probabilities, and asks for
-torch 2.0 with torchvision.
+with Gaussian weights that add up to zero instead of the paper's optimised covariance. MixBag and
+DLLP of the package llp-learn are in `llp_learn_bridge.py`.
 """
 
 from __future__ import annotations

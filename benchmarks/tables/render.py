@@ -41,6 +41,9 @@ decided both changes, with six small tables of R packages for the second. Draws 
 once. Tables marked † belong to the final part: they were chosen by their descriptions alone, before
 any method ran on them.
 
+Pages of their own: [EM around five learners](learners/README.md) and
+[the regret of the stack](regret.md).
+
     python benchmarks/tables/fetch.py DEST
     python benchmarks/tables/run.py --data DEST --tables all --draws {n_draws} -o FOLDER --render
 """

@@ -54,7 +54,7 @@ def fit_and_score(name: str, cell: Cell) -> dict[str, Any]:
     """Metrics of one method on the test rows."""
     method = METHODS[name]
     if not method.available:
-        raise ImportError(f"unbag has no {method.needs}")
+        raise ImportError(f"{name} needs {method.needs or method.interpreter}, which is missing")
     target = cell.labels if method.sees_labels else cell.proportions
     start = processor_seconds()
     with warnings.catch_warnings():
