@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from markdown import bags_head, table
+from markdown import bags_head, marked, table
 from rows import read_rows
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -25,8 +25,9 @@ ABOUT = """# Any learner, from bags and from labels
 
 `BagEMClassifier(learner)` beside the same learner given the labels of the same rows. Means over
 tables of the AUC and of the error in percent, on rows whose labels nobody saw. In brackets is the
-difference to the labels, with its standard error between tables. A learner has its own default
-settings, except for those in `learners.py`.
+difference to the labels, with its standard error between tables, and the number of tables where a
+learner did not run on all. A learner has its own default settings, except for those in
+`learners.py`.
 """
 COMMANDS = "\n".join(__doc__.splitlines()[2:4])
 
@@ -66,7 +67,7 @@ LEARNERS: dict[str, Learner] = {
 
 
 def page(rows: pd.DataFrame) -> str:
-    """Learners down, kinds of bags across: all cells, and which cells are missing."""
+    """Learners down, kinds of bags across."""
     good = rows[rows["failed"].isna()]
     parts = [
         ABOUT,
@@ -74,6 +75,8 @@ def page(rows: pd.DataFrame) -> str:
         f"{good['draw'].nunique()}; at most {good['n_train'].max():,} training rows.",
         metric_table(good, "auc", 1, 3),
         metric_table(good, "error", 100, 1),
+        "AUC from bags / from labels by table:",
+        by_table(good),
         COMMANDS,
     ]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
@@ -83,10 +86,29 @@ def metric_table(rows: pd.DataFrame, metric: str, scale: float, digits: int) -> 
     """Means over tables by learner and bags, with the difference to the labels."""
     values = rows.groupby(["method", "bags", "table"])[metric].mean().mul(scale)
     kinds = list(dict.fromkeys(rows["bags"]))
+    n_tables = rows["table"].nunique()
     lines = [
-        [name, *(gap_text(pair(values, name, kind), digits) for kind in kinds)] for name in LEARNERS
+        [name, *(gap_text(pair(values, name, kind), digits, n_tables) for kind in kinds)]
+        for name in LEARNERS
     ]
     return table([metric, *map(bags_head, kinds)], lines)
+
+
+def by_table(rows: pd.DataFrame) -> str:
+    """AUC from bags and from labels of every table and kind of bags."""
+    values = rows.groupby(["method", "bags", "table"])["auc"].mean()
+    pairs = {
+        (name, bags): pair(values, name, bags) for name in LEARNERS for bags in set(rows["bags"])
+    }
+    lines = []
+    for name, bags in rows[["table", "bags"]].drop_duplicates().itertuples(index=False):
+        found = [pairs[learner, bags] for learner in LEARNERS]
+        texts = [
+            "{bags:.3f} / {labels:.3f}".format(**own.loc[name]) if name in own.index else "-"
+            for own in found
+        ]
+        lines.append([marked(name), bags, *texts])
+    return table(["table", "bags", *LEARNERS], lines)
 
 
 def pair(values: pd.Series, name: str, bags: str) -> pd.DataFrame:
@@ -96,12 +118,14 @@ def pair(values: pd.Series, name: str, bags: str) -> pd.DataFrame:
     return frame.set_axis(list(columns), axis=1).dropna()
 
 
-def gap_text(found: pd.DataFrame, digits: int) -> str:
-    """The mean from bags, the difference to labels with its standard error."""
+def gap_text(found: pd.DataFrame, digits: int, n_tables: int) -> str:
+    """The mean from bags, the difference to labels with its standard error, and how many tables."""
     if found.empty:
         return "-"
     gap = found["bags"] - found["labels"]
-    return f"{found['bags'].mean():.{digits}f} ({gap.mean():+.{digits}f} ± {gap.sem():.{digits}f})"
+    spread = f" ± {gap.sem():.{digits}f}" if len(gap) > 1 else ""
+    fewer = f"; {len(gap)} of {n_tables} tables" if len(gap) < n_tables else ""
+    return f"{found['bags'].mean():.{digits}f} ({gap.mean():+.{digits}f}{spread}{fewer})"
 
 
 if __name__ == "__main__":
