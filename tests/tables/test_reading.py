@@ -13,9 +13,7 @@ import pytest
 from tests.support.example_files import ROLES, make_table
 
 from unbag.errors import TableError
-from unbag.frames import TableEncoder
-from unbag.tables import open_table, read_bags, reading, scan_table
-from unbag.tables.scan import scan_columns
+from unbag.tables import Roles, open_table, read_bags, reading, scan_table
 
 ENDINGS = (".gz", ".bz2", ".zst")
 
@@ -120,10 +118,27 @@ def test_lines_of_json_may_lack_a_column_and_change_from_whole_numbers_to_fracti
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr(reading, "JSON_BYTES", 1)
-    lines = ['{"g": "a", "x": 1}', '{"g": "b"}', '{"g": "b", "x": 2.5}']
+    lines = ['{"group": "a", "rate": 0, "x": 1}', '{"group": "b", "rate": 1}']
+    lines.append('{"group": "b", "rate": 1, "x": 2.5}')
     (tmp_path / "t.jsonl").write_text("\n".join(lines))
-    encoder = TableEncoder().fit_scans(scan_columns(open_table(tmp_path / "t.jsonl"), ["x"]))
-    assert encoder.features == ["x", "x missing"]
+    found = scan_table(tmp_path / "t.jsonl", Roles("group", ("rate",)))
+    assert found.encoder.features == ["x", "x missing"]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_every_row_of_every_row_group_is_scanned(tmp_path, rng, value):
+    n = 2000
+    bag, x = np.arange(n) % 100, rng.normal(3, 2, n)
+    x[1] = value
+    table = pa.table({"group": bag, "rate": bag / 100, "x": x})
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=50)
+    roles = Roles("group", ("rate",))
+    if np.isinf(value):
+        with pytest.raises(TableError, match="row 2, column 'x': the value is infinite"):
+            scan_table(tmp_path / "t.parquet", roles)
+    else:
+        found = scan_table(tmp_path / "t.parquet", roles)
+        assert found.index.n_rows == n and found.encoder.features == ["x", "x missing"]
 
 
 def test_chunks_know_their_file_and_row(tmp_path):

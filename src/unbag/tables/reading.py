@@ -55,30 +55,20 @@ class TableFiles:
         """Read these columns, or all."""
         wanted = self.names if columns is None else list(columns)
         for path in self.paths:
-            yield from self.chunks_of(path, wanted)
+            extra, row = self.partitions[path], 2 if self.format == "CSV" else 1
+            stored = [name for name in wanted if name not in extra]
+            batches = prefetch(self._batches(path, stored or self.columns[:1]))
+            with _named(path, self.columns):
+                for batch in batches:
+                    full = batch if stored == wanted else _with_constants(batch, extra, wanted)
+                    yield Chunk(full, str(path), row)
+                    row += batch.num_rows
 
-    def chunks_of(
-        self, path: Path, columns: list[str], groups: Sequence[int] | None = None
-    ) -> Iterator[Chunk]:
-        """Read these columns of one file; of Parquet, only these row groups if given."""
-        extra = self.partitions[path]
-        stored = [name for name in columns if name not in extra]
-        batches = prefetch(self._batches(path, stored or self.columns[:1], groups))
-        with _named(path, self.columns):
-            for batch, row in batches:
-                full = batch if stored == columns else _with_constants(batch, extra, columns)
-                yield Chunk(full, str(path), row)
-
-    def _batches(
-        self, path: Path, columns: list[str], groups: Sequence[int] | None
-    ) -> Iterator[tuple[pa.RecordBatch, int]]:
-        """Batches and the number of their first row."""
-        if self.format == "Parquet":
-            return _read_parquet(path, columns, self.chunk_rows, groups)
+    def _batches(self, path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
         if self.format == "CSV":
-            return _numbered(_read_csv(path, self.columns, columns, self.chunk_rows), first=2)
-        read = _read_arrow if self.format == "Arrow" else _read_json
-        return _numbered(read(path, columns, self.chunk_rows), first=1)
+            return _read_csv(path, self.columns, columns, self.chunk_rows)
+        read = {"Parquet": _read_parquet, "Arrow": _read_arrow, "JSON": _read_json}[self.format]
+        return read(path, columns, self.chunk_rows)
 
 
 TableSource = TableFiles | TableInMemory
@@ -164,14 +154,6 @@ def _blocks(size: int) -> pacsv.ReadOptions:
     return pacsv.ReadOptions(use_threads=False, block_size=size)
 
 
-def _numbered(
-    batches: Iterator[pa.RecordBatch], *, first: int
-) -> Iterator[tuple[pa.RecordBatch, int]]:
-    for batch in batches:
-        yield batch, first
-        first += batch.num_rows
-
-
 def _read_csv(
     path: Path, names: list[str], columns: list[str], rows: int
 ) -> Iterator[pa.RecordBatch]:
@@ -223,24 +205,16 @@ def _read_json(path: Path, columns: list[str], rows: int) -> Iterator[pa.RecordB
         yield from full.combine_chunks().to_batches(max_chunksize=rows)
 
 
-def _read_parquet(
-    path: Path, columns: list[str], rows: int, groups: Sequence[int] | None = None
-) -> Iterator[tuple[pa.RecordBatch, int]]:
-    row = 1
+def _read_parquet(path: Path, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
     # One row group at a time, buffered: a reader of several keeps what it has read.
     with pq.ParquetFile(path, buffer_size=1 << 16, pre_buffer=False) as file:
         for group in range(file.num_row_groups):
-            n_rows = file.metadata.row_group(group).num_rows
-            if groups is not None and group not in groups:
-                row += n_rows
-                continue
-            if n_rows <= rows:  # a tenth faster than in steps
+            if file.metadata.row_group(group).num_rows <= rows:  # a tenth faster than in steps
                 batches = file.read_row_group(group, columns).to_batches()
             else:
                 batches = file.iter_batches(batch_size=rows, row_groups=[group], columns=columns)
             for batch in batches:
-                yield batch.select(columns), row
-                row += batch.num_rows
+                yield batch.select(columns)
 
 
 @contextmanager

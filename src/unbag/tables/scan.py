@@ -1,25 +1,19 @@
-"""Scan a table in one pass for its bags and columns, and read it as `Bags`.
-
-Float columns of large Parquet files are scanned in a sample of their rows.
-"""
+"""Scan a table in one pass for its bags and columns, and read it as `Bags`."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from unbag.bags import Bags
 from unbag.errors import BagDataWarning, TableError
 from unbag.frames import TableEncoder
-from unbag.frames.chunks import Chunk, require
+from unbag.frames.chunks import require
 from unbag.frames.columns import ColumnScan
 from unbag.tables.grouping import grouped
 from unbag.tables.index import BagIndex, BagTally
@@ -27,12 +21,9 @@ from unbag.tables.leaks import BagCopies, RepeatedKeys
 from unbag.tables.reading import TableFiles, TableSource, open_table
 from unbag.tables.roles import Roles
 
-__all__ = ["BagTable", "TableBags", "make_bags_of", "read_bags", "scan_columns", "scan_table"]
+__all__ = ["BagTable", "TableBags", "make_bags_of", "read_bags", "scan_table"]
 
 Array = NDArray[Any]
-Ends = tuple[float, float]
-SAMPLE_ROWS, SAMPLE_GROUPS = 1 << 20, 10
-FAR = 100  # standard deviations; a column that goes further is scanned in full
 
 
 @dataclass(frozen=True)
@@ -63,10 +54,6 @@ def scan_table(
     encoder: TableEncoder | None = None,
 ) -> BagTable:
     """Find the bags and decide how each column is used, in one pass.
-
-    Float columns of large Parquet files whose statistics state the extremes and no missing value
-    are scanned in a sample of row groups, which estimates mean and scale well enough. Statistics
-    do not count NaN: if the sample has none, a NaN becomes the mean.
 
     Parameters
     ----------
@@ -99,14 +86,12 @@ def scan_table(
         warnings.warn(message, BagDataWarning, stacklevel=2)
     tally = BagTally(roles, bags, text=_compare_as_text(source, bags, roles.bag))
     copies, keys = BagCopies(roles.bag, names), RepeatedKeys(() if encoder else roles.keys)
+    scans = [ColumnScan(n, n in roles.categories, n in roles.numbers) for n in names]
     own = [roles.bag] if bags else roles.of_bags
-    scans = scan_columns(
-        source,
-        names,
-        categories=roles.categories,
-        numbers=roles.numbers,
-        beside=([*own, *keys.names], [tally, copies, keys]),
-    )
+    visitors: list[Any] = [tally, copies, keys, *scans]
+    for chunk in source.chunks([*own, *keys.names, *names]):
+        for visitor in visitors:
+            visitor.add(chunk)
     index = tally.index(source)
     copies.check()
     keys.check()
@@ -122,93 +107,6 @@ def _compare_as_text(source: TableSource, bags: TableSource | None, bag: str) ->
     return bags is not None and any(
         isinstance(s, TableFiles) and s.reads_text(bag) for s in (source, bags)
     )
-
-
-class ChunkVisitor(Protocol):
-    """Something that gathers what it needs from chunks."""
-
-    def add(self, chunk: Chunk) -> None: ...
-
-
-def scan_columns(
-    source: TableSource,
-    names: Sequence[str],
-    *,
-    categories: Collection[str] = (),
-    numbers: Collection[str] = (),
-    beside: tuple[Sequence[str], Sequence[ChunkVisitor]] = ((), ()),
-) -> list[ColumnScan]:
-    """Scan columns in one pass; visitors take in every chunk beside, with columns of their own."""
-    known = _sampled(source, [name for name in names if name not in categories])
-    scans = [
-        known.get(name) or ColumnScan(name, name in categories, name in numbers) for name in names
-    ]
-    columns, visitors = beside
-    rest = [scan for scan in scans if scan.name not in known]
-    if rest or visitors:
-        _visit(source.chunks([*columns, *(scan.name for scan in rest)]), [*visitors, *rest])
-    return scans
-
-
-def _visit(chunks: Iterable[Chunk], visitors: Sequence[ChunkVisitor]) -> None:
-    for chunk in chunks:
-        for visitor in visitors:
-            visitor.add(chunk)
-
-
-def _sampled(source: TableSource, names: Sequence[str]) -> dict[str, ColumnScan]:
-    """Scans of the columns for which a sample is enough."""
-    if not isinstance(source, TableFiles) or source.format != "Parquet":
-        return {}
-    files = {path: pq.read_metadata(path) for path in source.paths}
-    places = [(path, group) for path, data in files.items() for group in range(data.num_row_groups)]
-    groups = sampled_groups([files[path].row_group(group).num_rows for path, group in places])
-    if groups is None:
-        return {}
-    ends = {name: found for name in names if (found := _extremes(files, name)) is not None}
-    scans = [ColumnScan(name) for name in ends]
-    for path in files if ends else ():
-        here = [places[group][1] for group in groups if places[group][0] == path]
-        _visit(source.chunks_of(path, list(ends), here), scans)
-    return {scan.name: scan for scan in scans if _is_enough(scan, ends[scan.name])}
-
-
-def sampled_groups(sizes: Sequence[int]) -> list[int] | None:
-    """Row groups spread evenly, enough for a sample; None if that would be most of them.
-
-    Examples
-    --------
-    >>> sampled_groups([500_000] * 30)
-    [1, 4, 7, 10, 13, 16, 19, 22, 25, 28]
-    """
-    n_groups, n_rows = len(sizes), sum(sizes)
-    wanted = max(SAMPLE_GROUPS, -(-SAMPLE_ROWS * n_groups // max(n_rows, 1)))
-    if 2 * wanted > n_groups:
-        return None
-    return ((np.arange(wanted) + 0.5) * n_groups / wanted).astype(int).tolist()
-
-
-def _extremes(files: dict[Path, pq.FileMetaData], name: str) -> Ends | None:
-    """Extremes of a float column without missing values, if all row groups state them."""
-    values: list[float] = []
-    for data in files.values():
-        schema = data.schema.to_arrow_schema()
-        if name not in schema.names or schema.field(name).type not in (pa.float32(), pa.float64()):
-            return None
-        place = data.schema.names.index(name)
-        for group in range(data.num_row_groups):
-            stated = data.row_group(group).column(place).statistics
-            if stated is None or not stated.has_min_max or stated.null_count != 0:
-                return None
-            values += [stated.min, stated.max]
-    return (min(values), max(values)) if values else None
-
-
-def _is_enough(scan: ColumnScan, ends: Ends) -> bool:
-    """Whether the sample varies, and the extremes are not far beyond it."""
-    moments = scan.moments
-    farthest = max(abs(end - moments.mean) for end in ends)
-    return moments.low < moments.high and farthest <= FAR * moments.scale
 
 
 @dataclass(frozen=True, eq=False)
