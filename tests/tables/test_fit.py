@@ -19,7 +19,6 @@ from unbag import BagRidgeClassifier, TableModel, learn_table
 from unbag.bags.holdout import hold_out_bags
 from unbag.errors import BagDataWarning, MissingExtraError, TableError
 from unbag.estimators import BagStackingClassifier, ModelFolderError
-from unbag.estimators.tree_stopping import gathered
 from unbag.report import render_report
 from unbag.tables import FitOptions, Roles, fit_table, read_bags, scan_table
 from unbag.tables.out_of_core import streamed_ridge
@@ -337,8 +336,8 @@ def test_bags_are_read_from_files_where_they_are_needed(rng, tmp_path):
     scanned = scan_table(tmp_path / "rows.parquet", ROLES)
     chosen, part = np.arange(5, 25), np.array([0, 3, 19])
     there = pickle.loads(pickle.dumps(TableBags(scanned, chosen)))  # noqa: S301
-    wanted = gathered(read_bags(scanned).take(chosen).take(part))
-    np.testing.assert_array_equal(gathered(there.take(part)).X, wanted.X)
+    wanted = read_bags(scanned).take(chosen).take(part).gathered()
+    np.testing.assert_array_equal(there.take(part).gathered().X, wanted.X)
     np.testing.assert_array_equal(there.take(part).proportions, wanted.proportions)
 
 

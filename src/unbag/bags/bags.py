@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -239,18 +239,28 @@ class Bags:
         [2, 0]
         """
         positions = np.asarray(positions)
-        noise = None if self.noise_variance is None else self.noise_variance[positions]
-        return Bags(
-            self.X,
-            self.rows_of(positions),
-            self.sizes[positions],
-            self.proportions[positions],
-            [self.ids[i] for i in positions],
-            noise,
-            self.task,
-            self.weights,
-            None if self.ranges is None else self.ranges[positions],
+        noise, ranges = self.noise_variance, self.ranges
+        return replace(
+            self,
+            rows=self.rows_of(positions),
+            sizes=self.sizes[positions],
+            proportions=self.proportions[positions],
+            ids=[self.ids[i] for i in positions],
+            noise_variance=None if noise is None else noise[positions],
+            ranges=None if ranges is None else ranges[positions],
         )
+
+    def gathered(self) -> Bags:
+        """The same bags with a copy of their own instances, bag by bag.
+
+        Examples
+        --------
+        >>> bags = Bags.from_arrays(np.arange(3), bags=["a", "b", "a"], y=[1, 0, 1])
+        >>> bags.gathered().X
+        array([0, 2, 1])
+        """
+        weights = None if self.weights is None else self.weights[self.rows]
+        return replace(self, X=self.X[self.rows], rows=np.arange(self.n_instances), weights=weights)
 
     def mean(self, values: Array) -> Array:
         """Mean over each bag of per-instance values in the order of `X`, by their weights."""

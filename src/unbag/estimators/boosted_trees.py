@@ -1,4 +1,4 @@
-"""What boosted classifiers and regressors share: LightGBM grows trees by gradients over bags."""
+"""Base class of the boosted estimators: LightGBM grows trees by gradients over bags."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from unbag.estimators.bag_gradients import BagGradients, initial_scores
 from unbag.estimators.count_gradients import CountGradients, EventGradients
 from unbag.estimators.instances import TABLES_WITH_GAPS, InstanceEstimator
 from unbag.estimators.saving import read_booster
-from unbag.estimators.tree_stopping import HeldOutTrees, gathered
 from unbag.evaluation.risk import Loss, estimate_risk
 from unbag.extras import import_extra
 from unbag.randomness import draw_seed
@@ -64,7 +63,7 @@ class BoostedTrees(InstanceEstimator):
         check_whole("n_estimators", self.n_estimators)
         check_whole("n_runs", self.n_runs, optional=True)
         lightgbm = import_extra("lightgbm", extra="gbm", purpose=type(self).__name__)
-        self.initial_score_, data = self._initial_score(data), gathered(data)
+        self.initial_score_, data = self._initial_score(data), data.gathered()
         first = data.X[:1]
         if ((first == data.X) | (np.isnan(data.X) & np.isnan(first))).all():
             raise BagDataError(
@@ -86,17 +85,30 @@ class BoostedTrees(InstanceEstimator):
         train_set = lightgbm.Dataset(
             data.X, np.zeros(data.n_instances), params=parameters, categorical_feature=categories
         )
-        held_out = HeldOutTrees(aside, self._probabilities, self._risk)
+        risks: list[float] = []
+        stopping = {} if aside is None else self._stopping(train_set, aside.gathered(), risks)
         self.booster_ = lightgbm.train(
             parameters | {"objective": objective},
             train_set,
             num_boost_round=self.n_estimators,
-            **held_out.arguments(lightgbm, train_set, self.patience or self.n_estimators),
+            **stopping,
         )
-        self.held_out_risk_ = np.asarray(held_out.risks)
+        self.held_out_risk_ = np.asarray(risks)
         self.n_trees_ = self.booster_.best_iteration if aside else self.booster_.current_iteration()
         self.booster_.free_dataset()
         return self
+
+    def _stopping(self, train_set: Any, aside: Bags, risks: list[float]) -> dict[str, Any]:
+        """Arguments of `lightgbm.train` that add the risk on held-out bags after each round."""
+        from lightgbm import early_stopping
+
+        def measure(raw: Array, dataset: Any) -> tuple[str, float, bool]:
+            risks.append(self._risk(self._probabilities(raw), aside))
+            return "held_out_risk", risks[-1], False
+
+        held_out = train_set.create_valid(aside.X, np.zeros(aside.n_instances))
+        stopping = early_stopping(self.patience or self.n_estimators, verbose=False)
+        return {"valid_sets": [held_out], "feval": measure, "callbacks": [stopping]}
 
     def _parameters(self, gradients: Gradients, seed: int) -> dict[str, Any]:
         penalty = gradients.default_penalty if self.reg_lambda is None else self.reg_lambda

@@ -16,7 +16,6 @@ from unbag.estimators.em_rounds import Calibration, EMRun, EMState, Start, run_e
 from unbag.estimators.folds import BlockEstimator, block_folds
 from unbag.estimators.instances import TABLES_WITH_GAPS
 from unbag.estimators.soft_labels import LinearModel, model_of, soft_learner, tensors_of
-from unbag.estimators.tree_stopping import gathered
 from unbag.randomness import draw_seed
 
 __all__ = ["BagEMClassifier"]
@@ -144,7 +143,7 @@ class BagEMClassifier(BlockEstimator):
                 "n_rounds must be at least 0, cv at least 2, max_leaf_nodes at least 2, n_runs at "
                 f"least 1, got {self.n_rounds}, {self.cv}, {self.max_leaf_nodes} and {self.n_runs}."
             )
-        data = gathered(data)
+        data = data.gathered()
         learner = soft_learner(
             self.estimator,
             data.X,

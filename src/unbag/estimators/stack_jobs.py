@@ -14,7 +14,6 @@ from sklearn.utils import get_tags
 from unbag.bags import Bags
 from unbag.estimators.candidates import fit_candidate
 from unbag.estimators.columns import filled
-from unbag.estimators.tree_stopping import gathered
 from unbag.parallel import Executor
 from unbag.training.progress import progress_bar
 
@@ -52,7 +51,7 @@ class StackData:
 
     def fit(self, estimator: Any, positions: Array) -> Any:
         """Fit a candidate to the bags at these positions."""
-        data = gathered(self.bags.take(positions))
+        data = self.bags.take(positions).gathered()
         blocks = None if self.blocks is None else self.blocks[positions]
         X = scaled_features(estimator, data.X, self.centre, self.scale)
         return fit_candidate(estimator, replace(data, X=X), blocks)

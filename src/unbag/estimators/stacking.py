@@ -24,7 +24,6 @@ from unbag.estimators.instances import TABLES_WITH_GAPS
 from unbag.estimators.risk_repr import RiskRepr
 from unbag.estimators.stack_jobs import BagSource, Fit, StackData, fit_all, scaled_features
 from unbag.estimators.stack_weights import CrossFit, bagged_weights
-from unbag.estimators.tree_stopping import gathered
 from unbag.evaluation.checks import Grouping, find_grouping
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.results import Baseline, trivial_baseline
@@ -161,7 +160,7 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
         self, data: Bags, blocks: Array | None = None, source: BagSource | None = None
     ) -> Self:
         check_choice("grouping", self.grouping, get_args(Grouping))
-        data, seed = gathered(data), draw_seed(self.random_state)
+        data, seed = data.gathered(), draw_seed(self.random_state)
         self.baseline_ = trivial_baseline(data, self.classes_)
         self.grouping_ = find_grouping(data) if self.grouping == "auto" else self.grouping
         natural = self.grouping_ == "natural"

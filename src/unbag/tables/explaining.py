@@ -1,4 +1,4 @@
-"""What people ask of a model of a table: what drives it, and would more bags help?"""
+"""Column importance and learning curve of a fitted table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from unbag.bags import Bags
 from unbag.bags.holdout import take_bags
 from unbag.estimators import BagStackingClassifier
-from unbag.estimators.tree_stopping import gathered
 from unbag.evaluation import (
     BagLearningCurve,
     ColumnImportance,
@@ -39,7 +38,7 @@ def table_importance(
     max_rows = max(SCORED_ROWS // len(places), 500)
     return column_importance(
         classifier,
-        gathered(bags.take(take_bags(bags.sizes, max_rows=max_rows, seed=seed))),
+        bags.take(take_bags(bags.sizes, max_rows=max_rows, seed=seed)).gathered(),
         columns=places,
         grouping="natural" if natural else "random",
         n_repeats=1,
@@ -49,7 +48,7 @@ def table_importance(
 
 def table_learning_curve(bags: Bags, *, executor: Executor, seed: int = 0) -> BagLearningCurve:
     """Cross-fitted error of quick stacks against the number of bags."""
-    bags = gathered(bags)
+    bags = bags.gathered()
     noise = bags.noise_variance
     return bag_learning_curve(
         BagStackingClassifier(grouping="random", quick=True, random_state=seed),

@@ -15,7 +15,6 @@ from unbag.bags.holdout import MIN_BAGS, BagSplit, hold_out_bags, take_bags
 from unbag.errors import TableError
 from unbag.estimators import BagStackingClassifier
 from unbag.estimators.folds import block_folds
-from unbag.estimators.tree_stopping import gathered
 from unbag.evaluation import (
     AmountEvaluation,
     BagLearningCurve,
@@ -139,7 +138,7 @@ def _fit_amounts(table: BagTable, options: FitOptions, say: Say) -> TableFit:
     model, risks = _choose_regressor(bags.take(split.training), options, blocks)
     order = sorted(risks, key=lambda name: risks[name].value)
     tried = [CandidateModel(name, float(name == order[0]), risks[name]) for name in order]
-    judging = gathered(bags.take(split.judging))
+    judging = bags.take(split.judging).gathered()
     found = evaluate_amounts(model.predict(judging.X), judging)
     return TableFit(model, None, tried, found, None, split=split, streamed=False)
 
@@ -276,7 +275,7 @@ def _judged(
     classifier: Any, bags: Bags, table: BagTable, options: FitOptions
 ) -> tuple[Evaluation, ColumnImportance | None]:
     """What bags that took no part in the fit tell: how good the model is, and what drives it."""
-    bags, names = gathered(bags), table.roles.targets
+    bags, names = bags.gathered(), table.roles.targets
     found = evaluate_bags(classifier.predict_proba(bags.X), bags, names=names)
     found = replace(found, baseline=trivial_baseline(table.index, names))  # all bags tell it best
     return found, table_importance(classifier, bags, table.encoder, seed=options.seed)
