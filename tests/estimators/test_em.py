@@ -115,9 +115,12 @@ def test_the_folds_keep_blocks_whole(rng, monkeypatch):
     clf.fit(X, y, bags=bags, blocks=blocks)
     for rows in seen[:-1]:
         assert not set(blocks[rows]) & set(np.delete(blocks, rows))
-    with pytest.raises(BagDataError, match="blocks must be the same"):
+    by_bag = {bag: bag // 10 for bag in np.unique(bags).tolist()}
+    same = clone(clf).fit(X, y, bags=bags, blocks=by_bag)
+    np.testing.assert_array_equal(same.predict_proba(X), clf.predict_proba(X))
+    with pytest.raises(BagDataError, match="blocks must repeat one value"):
         clf.fit(X, y, bags=bags, blocks=np.arange(1000))
-    with pytest.raises(BagDataError, match="one value per instance"):
+    with pytest.raises(BagDataError, match="blocks must have one value per bag"):
         clf.fit(X, y, bags=bags, blocks=[1, 2])
 
 

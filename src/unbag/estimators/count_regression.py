@@ -12,6 +12,7 @@ from scipy.special import expit, log_ndtr, logit, xlogy
 
 from unbag.bags import Bags
 from unbag.errors import BagDataError
+from unbag.posterior.labels import tilt_to_counts
 
 __all__ = ["BagCounts", "EventCounts", "LogitFit", "fit_logits", "fold_slope", "shift_to_counts"]
 
@@ -289,11 +290,5 @@ def shift_to_counts(logits: Array, data: BagCounts) -> float:
 
 def shift_to_rate(logits: Array, rate: float) -> float:
     """Shift of the logits for which the mean score is `rate`."""
-    low, high = -60.0 - float(logits.max()), 60.0 - float(logits.min())
-    for _ in range(80):
-        middle = (low + high) / 2
-        if expit(logits + middle).mean() > rate:
-            high = middle
-        else:
-            low = middle
-    return middle
+    n = len(logits)
+    return float(tilt_to_counts(logits, np.array([rate * n]), np.array([n]))[0])

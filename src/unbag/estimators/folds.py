@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag.bags import Bags, Task
-from unbag.errors import BagDataError
+from unbag.bags.reading import read_blocks
 from unbag.estimators.base import BagEstimator
 from unbag.randomness import numpy_generator
 
-__all__ = ["BlockEstimator", "block_folds", "blocks_of_bags", "fold_numbers"]
+__all__ = ["BlockEstimator", "block_folds", "fold_numbers"]
 
 Array = NDArray[Any]
 
@@ -44,11 +44,11 @@ class BlockEstimator(BagEstimator):
             Known variance of noise in the proportions.
         task : {"binary", "multiclass", "multilabel"}, optional
             None reads it off the proportions: several that add up to one are of classes.
-        blocks : array of shape (n_instances,), optional
-            Block of each instance's bag, such as its day: folds keep blocks whole.
+        blocks : mapping from bag, or array of shape (n_instances,) or (n_bags,), optional
+            Block of each bag, such as its day: folds keep blocks whole.
         """
         data = self._read(X, y, bags, noise_variance, task)
-        return self._fit(data, blocks_of_bags(blocks, data))
+        return self._fit(data, read_blocks(blocks, data.bag_of_row, data.ids))
 
     def fit_bags(self, data: Bags, *, blocks: Array | None = None) -> Self:
         """Fit to a `Bags`, whose blocks are given one a bag."""
@@ -77,25 +77,3 @@ def block_folds(n_bags: int, cv: int, *, seed: int, blocks: Array | None) -> Arr
         return fold_numbers(n_bags, cv, seed=seed)
     _, codes = np.unique(blocks, return_inverse=True)
     return fold_numbers(codes.max() + 1, cv, seed=seed)[codes]
-
-
-def blocks_of_bags(blocks: Any, data: Bags) -> Array | None:
-    """Block of each bag, given that of each instance.
-
-    Examples
-    --------
-    >>> data = Bags.from_arrays(np.eye(4), bags=[0, 0, 1, 1], y=[0.5, 0.5, 1, 1])
-    >>> blocks_of_bags(["may", "may", "june", "june"], data)
-    array(['may', 'june'], dtype='<U4')
-    """
-    if blocks is None:
-        return None
-    values = np.asarray(blocks)
-    if values.shape != (len(data.X),):
-        raise BagDataError(
-            f"blocks must have one value per instance, shape ({len(data.X)},), got {values.shape}."
-        )
-    found = values[data.rows[data.starts]]
-    if (values[data.rows] != np.repeat(found, data.sizes)).any():
-        raise BagDataError("blocks must be the same for all instances of a bag.")
-    return found
