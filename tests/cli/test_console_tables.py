@@ -12,14 +12,17 @@ from tests.support.calling import good
 from typer.testing import CliRunner
 
 from unbag.cli import app
-from unbag.cli.console_tables import show_candidates, show_metrics
+from unbag.cli.console_tables import show_candidates
 from unbag.evaluation import Baseline, Estimate, Evaluation
-from unbag.tables.record import evaluation_record
+from unbag.tables.fit import CandidateModel
 
 
-def shown(show, values):
-    console = Console(file=StringIO(), width=80)
-    show(values, console)
+@pytest.fixture
+def console():
+    return Console(file=StringIO(), width=80)
+
+
+def lines_of(console):
     return console.file.getvalue().splitlines()
 
 
@@ -27,20 +30,21 @@ def shown(show, values):
     ("value", "high", "note"),
     [(0.98, 0.99, ""), (0.98, 1.16, ""), (1.1, 1.2, "noise puts it above 1")],
 )
-def test_an_estimate_outside_its_range_is_noted(value, high, note):
+def test_an_estimate_outside_its_range_is_noted(console, value, high, note):
     estimate = Estimate(value, 0.8, high, 0.1)
     nothing = np.zeros(0)
     about = ("binary", 9, 90, 0.95, Baseline("no", 0.5))
     estimates = {"error": estimate, "auc": estimate}
     found = Evaluation(estimates, *[nothing] * 3, [], [], nothing, *about)
-    [line] = [line for line in shown(show_metrics, evaluation_record(found)) if "auc" in line]
+    console.print(found)
+    [line] = [line for line in lines_of(console) if "auc" in line]
     assert line.split("│")[4].strip() == note
 
 
-def test_a_candidate_takes_one_line():
-    number = Estimate(0.12345, 0.1, 0.2, 0.02).to_dict()
-    candidate = {"name": "proportion_square", "risk": number, "weight": 0.25}
-    lines = shown(show_candidates, [candidate])
+def test_a_candidate_takes_one_line(console):
+    risk = Estimate(0.12345, 0.1, 0.2, 0.02)
+    show_candidates([CandidateModel("proportion_square", 0.25, risk)], console)
+    lines = lines_of(console)
     assert sum("proportion_square" in line and "25 %" in line for line in lines) == 1
     assert len(lines) == 6
 

@@ -1,21 +1,18 @@
-"""Tables that the commands print."""
+"""Tables printed by the commands."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from rich.console import Console
 
 from unbag.evaluation.printing import TextTable
+from unbag.tables.fit import CandidateModel, TableFit
 
-__all__ = [
-    "show_candidates",
-    "show_checks",
-    "show_data",
-    "show_fit",
-    "show_importance",
-    "show_metrics",
-]
+__all__ = ["show_candidates", "show_data", "show_fit"]
 
 MOST_IMPORTANT = 8  # columns printed; the report has more
 
@@ -47,57 +44,28 @@ def show_data(data: dict[str, Any], console: Console) -> None:
         )
 
 
-def show_checks(checks: dict[str, Any], console: Console) -> None:
-    """The verdict, and the tests that failed."""
-    console.print(f"Checks of {checks['n_bags']} bags: {checks['verdict']}")
-    for finding in checks["findings"]:
-        if finding["raised"]:
-            console.print(f"  ! {finding['check']}: {finding['detail']}. {finding['advice']}")
+def show_fit(fit: TableFit, caution: str, console: Console) -> None:
+    """Failed checks, candidates, importances, a learning curve if there is one, and the error."""
+    if fit.checks is not None:
+        console.print(f"Checks of {fit.checks.n_bags} bags: {fit.checks.verdict}")
+        for finding in fit.checks.raised:
+            console.print(f"  ! {finding.check}: {finding.detail}. {finding.advice}")
+    show_candidates(fit.candidates, console)
+    if fit.importance is not None:
+        most = dict(islice(fit.importance.estimates.items(), MOST_IMPORTANT))
+        console.print("What drives it:", replace(fit.importance, estimates=most))
+    if fit.curve is not None:
+        console.print(fit.curve)
+    console.print(fit.evaluation)
+    if caution:
+        console.print(f"! {caution}")
 
 
-def show_candidates(candidates: list[dict[str, Any]], console: Console) -> None:
+def show_candidates(candidates: Sequence[CandidateModel], console: Console) -> None:
     """Learners that were tried, and their weights in the model."""
     rows = []
-    for candidate in candidates:
-        risk = candidate["risk"]
-        cells = ("", "") if risk is None else (risk["headline"], _ends(risk))
-        rows.append((candidate["name"], f"{100 * candidate['weight']:.0f} %", *cells))
+    for tried in candidates:
+        cells = ("", "") if tried.risk is None else (tried.risk.headline, tried.risk.interval)
+        rows.append((tried.name, f"{100 * tried.weight:.0f} %", *cells))
     columns = ("learner", "weight", "square risk", "95 % interval")
     console.print(TextTable("Tried on held-out bags", columns, rows))
-
-
-def show_metrics(evaluation: dict[str, Any], console: Console) -> None:
-    """Every metric with its interval, and a note where one leaves the metric's range."""
-    title = f"From {evaluation['n_bags']} bags, without a label"
-    interval = f"{100 * evaluation['confidence']:g} % interval"
-    metrics = evaluation["metrics"].items()
-    rows = [(name, found["headline"], _ends(found), found["note"]) for name, found in metrics]
-    console.print(TextTable(title, ("metric", "estimate", interval, "note"), rows))
-
-
-def show_importance(found: dict[str, Any] | None, console: Console) -> None:
-    """The columns that the model needs most."""
-    shown = found["columns"][:MOST_IMPORTANT] if found else []
-    rows = [(c["name"], f"{c['value']:.4f}", _ends(c)) for c in shown]
-    if found and rows:
-        columns = ("column", found["measure"], "95 % interval")
-        console.print(TextTable("What drives it", columns, rows))
-
-
-def _ends(found: dict[str, Any]) -> str:
-    ends = [found[n] for n in ("low", "high")]
-    return "" if None in ends else " to ".join(f"{end:.4f}" for end in ends)
-
-
-def show_fit(record: dict[str, Any], curve: Any, console: Console) -> None:
-    """Checks, candidates, metrics, importances, a learning curve if there is one, the headline."""
-    if record["checks"]:
-        show_checks(record["checks"], console)
-    show_candidates(record["candidates"], console)
-    show_metrics(record["evaluation"], console)
-    show_importance(record["importance"], console)
-    if curve is not None:
-        console.print(curve)
-    console.print(f"On single rows: {record['headline']}")
-    if record["caution"]:
-        console.print(f"! {record['caution']}")

@@ -48,7 +48,6 @@ def evaluate(
 
       unbag evaluate model/ wards.csv --grouping natural --blocks county --smoothness 0.5
     """
-    from unbag.cli.console_tables import show_metrics
     from unbag.evaluation import NaturalEvaluation
     from unbag.tables import TableModel
     from unbag.tables.record import evaluation_record, plain
@@ -70,13 +69,11 @@ def evaluate(
         smoothness=smoothness,
     )
     words = opt.console(as_json)
+    words.print(found)
     if isinstance(found, NaturalEvaluation):
         record = plain(found.to_dict())
-        words.print(found)
     else:
         record = evaluation_record(found) | {"grouping": found.grouping}
-        show_metrics(record, words)
-        words.print(f"On single rows: {found.headline} {found.grouping}".rstrip())
     if share:
         words.print(
             f"! The model was fitted on {100 * share:.3g} % of these bags, by their IDs, sizes and "

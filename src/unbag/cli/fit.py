@@ -123,7 +123,7 @@ def fit(
     made = model_of(found, fitted, options, command=command_of(context))
     record = made.record
     made.save(output, overwrite=overwrite, pages={"report.html": render_report(record)})
-    show_fit(record, fitted.curve, words)
+    show_fit(fitted, record["caution"], words)
     words.print(f"The model and its report.html are in {output}.")
     opt.answer(record | {"output": str(output)}, as_json)
 
