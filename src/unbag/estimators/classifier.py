@@ -21,7 +21,7 @@ from unbag.models import ModelBuilder
 from unbag.randomness import draw_seed
 from unbag.rules import Rule, get_rule
 from unbag.training import Criterion, Settings, Trial, TrialResult
-from unbag.training.batches import are_pixels, warn_of_rounding
+from unbag.training.batches import are_pixels, warn_of_single_precision
 from unbag.training.scoring import logits_of, scores_of
 
 __all__ = ["BagClassifier"]
@@ -190,7 +190,7 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
 
     def fit_bags(self, data: Bags) -> Self:
         """Train on a `Bags`."""
-        warn_of_rounding(data.X)
+        warn_of_single_precision(data.X)
         return super().fit_bags(data)
 
     def adopt(

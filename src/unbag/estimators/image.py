@@ -19,11 +19,11 @@ from unbag.estimators.instances import ARRAYS
 from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.images.consistency import ConsistencySettings, fine_tune
 from unbag.images.contrastive import ContrastiveSettings, contrastive_start
-from unbag.images.loop import ImageBags, as_floats
+from unbag.images.loop import ImageBags
 from unbag.images.propagation import image_features, propagate
 from unbag.models import get_model
 from unbag.randomness import derive_seed, draw_seed
-from unbag.training.batches import all_bags
+from unbag.training.batches import all_bags, as_inputs
 
 __all__ = ["BagImageClassifier", "start_posteriors"]
 
@@ -189,14 +189,10 @@ class BagImageClassifier(BagEstimator):
     def _scores(self, X: Array) -> Array:
         found = []
         for part in torch.as_tensor(X).split(1000):
-            x = as_floats(part).to(self.device)
+            x = as_inputs(part).to(self.device)
             found.append(sum(net(x).softmax(dim=1) for net in self.nets_).cpu() / len(self.nets_))
         scores = torch.cat(found).double().numpy()
         return scores[:, 1] if self.task_ == "binary" else scores
-
-    def _decisions(self, X: Array) -> Array:
-        scores = np.clip(self._scores(X), 1e-12, 1 - 1e-12)
-        return np.log(scores / (1 - scores)) if scores.ndim == 1 else np.log(scores)
 
     def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
         tensors = {

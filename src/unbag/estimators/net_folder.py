@@ -1,4 +1,4 @@
-"""What `BagClassifier` and `BagRegressor` share, and what folders say of nets."""
+"""Base class of the estimators that train networks, and how networks are saved."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from unbag.models import (
 )
 from unbag.rules import RULES, Rule, get_rule
 from unbag.training import Trial, TrialResult
-from unbag.training.batches import warn_of_rounding
+from unbag.training.batches import warn_of_single_precision
 
 __all__ = ["NetEstimator", "read_net", "read_rule"]
 
@@ -41,7 +41,7 @@ class NetEstimator(InstanceEstimator):
 
     def _read(self, X: Any, *given: Any, **options: Any) -> Bags:
         data = super()._read(X, *given, **options)
-        warn_of_rounding(X, stacklevel=4)  # says where `fit` was called
+        warn_of_single_precision(X, stacklevel=4)  # says where `fit` was called
         return data
 
     def _learned(self) -> tuple[dict[str, Any], Arrays]:

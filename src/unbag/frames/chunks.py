@@ -19,7 +19,7 @@ __all__ = [
     "Chunk",
     "TableInMemory",
     "as_arrow",
-    "check_names",
+    "check_header",
     "is_frame",
     "prefetch",
     "require",
@@ -58,7 +58,7 @@ class TableInMemory:
     def __init__(self, table: Any, *, chunk_rows: int = CHUNK_ROWS) -> None:
         self.table, self.chunk_rows = as_arrow(table), chunk_rows
         self.names = list(self.table.column_names)
-        check_names(self.names, "table")
+        check_header(self.names, "table")
 
     def chunks(self, columns: Sequence[str] | None = None) -> Iterator[Chunk]:
         """Read these columns, or all."""
@@ -97,7 +97,7 @@ def as_arrow(table: Any) -> pa.Table:
         ) from error
 
 
-def check_names(names: Sequence[str], place: str) -> None:
+def check_header(names: Sequence[str], place: str) -> None:
     """Refuse a table without columns, and two columns of one name."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:

@@ -1,4 +1,4 @@
-"""Train a net on bags and on its own posteriors: strong views learn what whole bags say of weak."""
+"""Consistency training: strong views learn the posterior of the image given its bag."""
 
 from __future__ import annotations
 

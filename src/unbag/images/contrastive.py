@@ -1,4 +1,4 @@
-"""A start without labels: two views of an image are to be near each other, far from all others."""
+"""Contrastive pretraining without labels: views of one image attract, others repel."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
-from unbag.images.loop import Optimization, as_floats, seeded_generator
+from unbag.images.loop import Optimization, seeded_generator
 from unbag.images.views import contrastive_view
 from unbag.models.resnet import ResNet
 from unbag.randomness import derive_seed
+from unbag.training.batches import as_inputs
 from unbag.training.progress import progress_bar
 
 __all__ = ["ContrastiveSettings", "contrastive_loss", "contrastive_start"]
@@ -84,7 +85,7 @@ def contrastive_start(
         for _ in range(settings.n_epochs):
             order = torch.randperm(len(images), device=images.device, generator=generator)
             for rows in order.tensor_split(n_batches):
-                x = as_floats(images[rows])
+                x = as_inputs(images[rows])
                 views = [contrastive_view(x, generator, flip=flip) for _ in range(2)]
                 with optimization.precision():
                     points = projector(net.features(torch.cat(views)))

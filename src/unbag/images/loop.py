@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from unbag.bags.batch import BagBatch
 from unbag.images.views import strong_view, weak_view
 from unbag.randomness import derive_seed
+from unbag.training.batches import as_inputs
 from unbag.training.progress import progress_bar
 
 __all__ = [
@@ -23,7 +24,6 @@ __all__ = [
     "LoopSettings",
     "Objective",
     "Optimization",
-    "as_floats",
     "seeded_generator",
     "train_on_bags",
 ]
@@ -167,7 +167,7 @@ def train_on_bags(
             for step, chosen in enumerate(order[: per_batch * n_batches].split(per_batch)):
                 rows, bags = data.take(chosen)
                 done = (epoch * n_batches + step) / n_steps
-                x = as_floats(data.images[rows])
+                x = as_inputs(data.images[rows])
                 batch = ImageBatch(x, bags, rows, done, generator, flip)
                 for number, learner in enumerate(learners):
                     learner.step(objective(learner.forward, batch, number))
@@ -240,11 +240,6 @@ class Optimization:
         self.optimizer.step()
         self.n_done += 1
         self.last_loss = loss.detach()
-
-
-def as_floats(images: Tensor) -> Tensor:
-    """Bytes as numbers in [0, 1]; floats as they are."""
-    return images.float() / 255 if images.dtype == torch.uint8 else images.float()
 
 
 def seeded_generator(device: torch.device, *names: object) -> torch.Generator:

@@ -7,8 +7,8 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from unbag.bags.batch import BagBatch
-from unbag.images.loop import as_floats
 from unbag.posterior.classes import tilted_classes
+from unbag.training.batches import as_inputs
 
 __all__ = ["image_features", "nearest_neighbours", "propagate"]
 
@@ -89,4 +89,4 @@ def nearest_neighbours(
 def image_features(net: torch.nn.Module, images: Tensor, *, chunk: int = 2000) -> Tensor:
     """Features of every image, by a net that has a method `features`."""
     net.eval()
-    return torch.cat([net.features(as_floats(part)).float() for part in images.split(chunk)])  # type: ignore[operator]
+    return torch.cat([net.features(as_inputs(part)).float() for part in images.split(chunk)])  # type: ignore[operator]

@@ -16,7 +16,7 @@ import pyarrow.json as pajson
 import pyarrow.parquet as pq
 
 from unbag.errors import TableError
-from unbag.frames.chunks import CHUNK_ROWS, Chunk, TableInMemory, check_names, prefetch
+from unbag.frames.chunks import CHUNK_ROWS, Chunk, TableInMemory, check_header, prefetch
 from unbag.tables.files import data_suffix, find_files, format_of, partition_of
 
 __all__ = ["TableFiles", "TableSource", "integer_columns", "open_table"]
@@ -41,7 +41,7 @@ class TableFiles:
         self.columns = _names_of(self.paths[0])
         self.partitions = {path: partition_of(path, root, self.columns) for path in self.paths}
         self.names = [*self.columns, *self.partitions[self.paths[0]]]
-        check_names(self.names, str(self.paths[0]))
+        check_header(self.names, str(self.paths[0]))
         for path in self.paths[1:]:
             for name in sorted(set(self.names) ^ {*_names_of(path), *self.partitions[path]}):
                 has, lacks = (self.paths[0], path) if name in self.names else (path, self.paths[0])

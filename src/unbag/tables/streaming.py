@@ -16,7 +16,7 @@ from unbag.models import ModelBuilder, Moments, get_model, join_moments, moments
 from unbag.randomness import derive_seed, numpy_generator
 from unbag.tables.parts import BagParts
 from unbag.training.adam import StackedAdam
-from unbag.training.batches import Batch
+from unbag.training.batches import Batch, make_batch
 from unbag.training.learners import Learner, learner_of
 from unbag.training.monitor import Monitor, measure_all, on_device
 from unbag.training.progress import progress_bar
@@ -27,6 +27,7 @@ from unbag.training.trial import Trial, TrialResult
 
 __all__ = ["train_stream"]
 
+CPU = torch.device("cpu")
 SAMPLE_ROWS = 200_000  # at least, if there are so many, tell by what features are standardised
 
 
@@ -62,7 +63,7 @@ def train_stream(
     """
     settings = settings or Settings()
     stream = _Stream(trials, parts, groups, model, settings)
-    monitors = on_device(monitors, torch.device("cpu"))
+    monitors = on_device(monitors, CPU)
     with progress_bar("training", settings.max_epochs, show=settings.progress) as tick:
         for epoch in range(settings.max_epochs):
             stream.epoch(epoch)
@@ -143,19 +144,7 @@ class _Stream:
             self.n_steps += 1
 
     def _batch(self, bags: Bags, positions: np.ndarray) -> Batch:
-        def stacked(values: np.ndarray) -> Tensor:
-            tensor = torch.tensor(values[positions], dtype=torch.float32)
-            return tensor.expand(self.n_trials, *tensor.shape)
-
-        noise = None if bags.noise_variance is None else stacked(bags.noise_variance)
-        sizes = bags.sizes[positions]
-        equal = bool((sizes == sizes[0]).all())
-        return Batch(
-            torch.from_numpy(bags.rows_of(positions))[None],
-            stacked(bags.proportions),
-            noise,
-            int(sizes[0]) if equal else torch.from_numpy(sizes),
-        )
+        return make_batch([(bags, positions)] * self.n_trials, CPU)
 
     def _large_step(self, part: int) -> None:
         """One exact step on bags of any size: logits first, then their gradient, chunk by chunk."""

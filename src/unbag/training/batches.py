@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from unbag.bags import BagBatch, Bags, Task, cut_batches, split_bags
@@ -24,10 +25,13 @@ __all__ = [
     "are_pixels",
     "as_inputs",
     "as_tensor",
-    "cut_batch",
+    "make_batch",
     "trial_data",
-    "warn_of_rounding",
+    "warn_of_single_precision",
 ]
+
+
+Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class TrialData:
 
     bags: Bags
     prior: Any
-    batches: tuple[Any, ...]
+    batches: tuple[Array, ...]
     bags_per_batch: int
     seed: int | None
 
@@ -108,19 +112,21 @@ def trial_data(trial: Trial, bags: Bags, settings: Settings) -> TrialData:
     return TrialData(bags, prior, tuple(batches), per_batch, seed)
 
 
-def cut_batch(data: Sequence[TrialData], number: int, device: torch.device) -> Batch:
-    """Put one of the batches of trials with one layout on the device."""
-    chosen = [(d.bags, d.batches[number]) for d in data]
+def make_batch(parts: Sequence[tuple[Bags, Array]], device: torch.device) -> Batch:
+    """One minibatch of each trial on the device, from its bags and positions of some of them.
+
+    Sizes of bags and whether there is noise must be those of the first.
+    """
 
     def stacked(name: str) -> Tensor:
-        values = np.stack([getattr(bags, name)[batch] for bags, batch in chosen])
+        values = np.stack([getattr(bags, name)[chosen] for bags, chosen in parts])
         return torch.tensor(values, dtype=torch.float32, device=device)
 
-    rows = np.stack([bags.rows_of(batch) for bags, batch in chosen])
+    rows = np.stack([bags.rows_of(chosen) for bags, chosen in parts])
     if (rows == rows[0]).all():
         rows = rows[:1]
-    first, batch = chosen[0]
-    sizes = first.sizes[batch]
+    first, chosen = parts[0]
+    sizes = first.sizes[chosen]
     equal = bool((sizes == sizes[0]).all())
     return Batch(
         torch.tensor(rows, device=device),
@@ -154,12 +160,12 @@ def as_tensor(X: Any, device: torch.device) -> Tensor:
     return tensor.to(device=device, dtype=torch.uint8 if are_pixels(tensor) else torch.float32)
 
 
-def warn_of_rounding(X: Any, *, stacklevel: int = 3) -> None:
+def warn_of_single_precision(X: Any, *, stacklevel: int = 3) -> None:
     """Warn of features that vary by less than ten of the steps of single precision around them.
 
     Examples
     --------
-    >>> warn_of_rounding(np.array([[0.0, 1e5], [1.0, 1e5 + 1]]))
+    >>> warn_of_single_precision(np.array([[0.0, 1e5], [1.0, 1e5 + 1]]))
     """
     if isinstance(X, Tensor) or np.can_cast((X := np.asarray(X)).dtype, np.float32):
         return
@@ -194,5 +200,5 @@ def are_pixels(X: Any) -> bool:
 
 
 def as_inputs(x: Tensor) -> Tensor:
-    """What a model sees of tensors by `as_tensor`: bytes are pixels and come divided by 255."""
-    return x.float().div_(255) if x.dtype == torch.uint8 else x
+    """What a model sees of instances: single precision, in which bytes are divided by 255."""
+    return x.float().div_(255) if x.dtype == torch.uint8 else x.float()

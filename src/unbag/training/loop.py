@@ -16,7 +16,7 @@ from unbag.models import ModelBuilder, get_model
 from unbag.randomness import derive_seed
 from unbag.training.batches import TrialData, as_inputs, as_tensor, trial_data
 from unbag.training.learners import why_not_stackable
-from unbag.training.monitor import Monitor, check_names, on_device
+from unbag.training.monitor import Monitor, check_monitors, on_device
 from unbag.training.progress import progress_bar
 from unbag.training.settings import Settings
 from unbag.training.stack import Stack, seeded_model
@@ -125,7 +125,7 @@ class Training:
         settings: Settings | None = None,
         resume: Sequence[TrialResult] | None = None,
     ) -> None:
-        check_names(monitors)
+        check_monitors(monitors)
         check_some("trials", trials)
         self.settings = settings or Settings()
         device, build = torch.device(self.settings.device), get_model(model)

@@ -1,4 +1,4 @@
-"""What is measured after each epoch, on instances that are not trained on."""
+"""Monitors: numbers measured after each epoch, such as the risk on held-out bags."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from unbag.training.learners import Learner
 __all__ = [
     "Criterion",
     "Monitor",
-    "check_names",
+    "check_monitors",
     "held_out_risk",
     "measure_all",
     "on_device",
@@ -123,7 +123,7 @@ def _scores(logits: Tensor, task: Task, criterion: Criterion) -> Tensor:
     return (logits > 0).to(logits.dtype)
 
 
-def check_names(monitors: Sequence[Monitor]) -> None:
+def check_monitors(monitors: Sequence[Monitor]) -> None:
     """Refuse two monitors with one name."""
     names = [monitor.name for monitor in monitors]
     if len(set(names)) < len(names) or "loss" in names:

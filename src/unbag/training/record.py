@@ -1,4 +1,4 @@
-"""What a stack remembers: the history, and each trial's best state."""
+"""History of a stack, and each trial's best epoch and weights."""
 
 from __future__ import annotations
 

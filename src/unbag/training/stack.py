@@ -17,7 +17,7 @@ from unbag.models import ModelBuilder, Moments, Standardize, join_moments, momen
 from unbag.randomness import derive_seed
 from unbag.rules import Rule
 from unbag.training.adam import StackedAdam
-from unbag.training.batches import Batch, TrialData, as_inputs, cut_batch
+from unbag.training.batches import Batch, TrialData, as_inputs, make_batch
 from unbag.training.learners import Learner, learner_of
 from unbag.training.monitor import Monitor, measure_all
 from unbag.training.record import Record
@@ -117,7 +117,8 @@ class Stack:
         return seeded_model(build, trial, self.input_shape, bags.n_outputs, moments).to(X.device)
 
     def _cut(self, data: Sequence[TrialData]) -> list[Batch]:
-        return [cut_batch(data, n, self.device) for n in range(len(data[0].batches))]
+        pairs = ([(d.bags, d.batches[n]) for d in data] for n in range(len(data[0].batches)))
+        return [make_batch(parts, self.device) for parts in pairs]
 
     def _learner(self, models: list[nn.Module]) -> Learner:
         return learner_of(models)

@@ -1,4 +1,4 @@
-"""What a training is, and what comes out of it."""
+"""`Trial`, the settings of one training, and `TrialResult`, the trained model."""
 
 from __future__ import annotations
 

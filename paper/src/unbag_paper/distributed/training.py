@@ -15,7 +15,7 @@ from unbag.models import KeyedDropout, ModelBuilder, Moments, join_moments
 from unbag.randomness import derive_seed
 from unbag.training.batches import Batch, TrialData, as_tensor, trial_data
 from unbag.training.learners import Learner
-from unbag.training.monitor import Monitor, check_names, on_device
+from unbag.training.monitor import Monitor, check_monitors, on_device
 from unbag.training.settings import Settings
 from unbag.training.stack import Step, instance_moments, seeded_model
 from unbag.training.trial import Trial, TrialResult
@@ -70,7 +70,7 @@ def train_sharded(
     `torch.nn.Dropout` draws its own masks on every worker.
     """
     settings = EngineSettings.of(settings)
-    check_names(monitors)
+    check_monitors(monitors)
     shard, device = gather_shards(bags), torch.device(settings.device)
     data = trial_data(trial, shard.table, settings)
     X = as_tensor(bags.X, device)

@@ -23,10 +23,10 @@ from unbag.images import (
     contrastive_start,
     train_on_bags,
 )
-from unbag.images.loop import as_floats
 from unbag.models import get_model
 from unbag.randomness import derive_seed
 from unbag.rules import ProportionLog
+from unbag.training.batches import as_inputs
 from unbag_paper.data import Labelled
 from unbag_paper.league.bags import divide
 from unbag_paper.league.methods import Start
@@ -225,4 +225,4 @@ class _Checks:
 def _logits(net: nn.Module, images: Tensor, chunk: int = 2000) -> Tensor:
     on_gpu = images.device.type == "cuda"
     with torch.autocast(images.device.type, dtype=torch.bfloat16, enabled=on_gpu):
-        return torch.cat([net(as_floats(part)).float() for part in images.split(chunk)])
+        return torch.cat([net(as_inputs(part)).float() for part in images.split(chunk)])
