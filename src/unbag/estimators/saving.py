@@ -17,7 +17,16 @@ from unbag.errors import UnbagError
 from unbag.extras import import_extra
 from unbag.rules import Rule
 
-__all__ = ["ModelFolderError", "plain_parameters", "read_booster", "read_folder", "write_folder"]
+__all__ = [
+    "FORMAT",
+    "ModelFolderError",
+    "plain_parameters",
+    "read_booster",
+    "read_folder",
+    "read_json",
+    "write_folder",
+    "write_json",
+]
 
 FORMAT = 1
 _TENSORS, _DESCRIPTION = "model.safetensors", "model.json"
@@ -60,24 +69,43 @@ def write_folder(
     temporary = folder / f"{_TENSORS}.part"
     temporary.write_bytes(save(contiguous))  # `save_file` lets nobody else read it
     temporary.replace(folder / _TENSORS)
-    text = json.dumps({"format": FORMAT} | description, indent=2, sort_keys=True)
-    temporary = folder / f"{_DESCRIPTION}.part"
-    temporary.write_text(text + "\n", encoding="utf-8")
-    temporary.replace(folder / _DESCRIPTION)
+    write_json(folder / _DESCRIPTION, {"format": FORMAT} | description)
     return folder
+
+
+def write_json(path: Path, values: Any) -> None:
+    """Write plain values under a temporary name first."""
+    temporary = path.with_name(f"{path.name}.part")
+    temporary.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+    temporary.replace(path)
+
+
+def read_json(path: Path) -> Any:
+    """Values of a file of a model folder."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise _incomplete(path) from error
+    except (OSError, ValueError) as error:
+        raise ModelFolderError(f"{path} is damaged: {error}.") from error
+
+
+def _incomplete(path: Path) -> ModelFolderError:
+    return ModelFolderError(
+        f"{path.parent} holds no {path.name}; it is not a complete model folder."
+    )
 
 
 def read_folder(folder: str | Path, *, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Read description and tensors of an estimator of this kind."""
     folder = Path(folder)
-    for name in (_DESCRIPTION, _TENSORS):
-        if not (folder / name).is_file():
-            raise ModelFolderError(f"{folder} holds no {name}; it is not a complete model folder.")
+    description = read_json(folder / _DESCRIPTION)
     try:
-        description = json.loads((folder / _DESCRIPTION).read_text(encoding="utf-8"))
         tensors = load_file(folder / _TENSORS)
-    except (json.JSONDecodeError, UnicodeDecodeError, SafetensorError) as error:
-        raise ModelFolderError(f"{folder} holds a damaged file: {error}.") from error
+    except FileNotFoundError as error:
+        raise _incomplete(folder / _TENSORS) from error
+    except SafetensorError as error:
+        raise ModelFolderError(f"{folder / _TENSORS} is damaged: {error}.") from error
     if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise ModelFolderError(
             f"{folder / _DESCRIPTION} is not of format {FORMAT}, which this version reads. Fit and "

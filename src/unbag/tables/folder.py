@@ -1,18 +1,15 @@
-"""The folder of a model: whether it may be written, and whether its files are as they were."""
+"""Model folders: refuse to overwrite other files, and verify the hashes of all files."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import tempfile
 from pathlib import Path
-from typing import Any
 
-from unbag.estimators import ModelFolderError
+from unbag.estimators.saving import FORMAT, ModelFolderError, read_json, write_json
 
-__all__ = ["FORMAT", "check_free", "check_manifest", "read_json", "write_json", "write_manifest"]
+__all__ = ["check_free", "check_manifest", "write_manifest"]
 
-FORMAT = 1
 NEEDED = ("model.json", "model.safetensors", "table.json", "fit.json")
 
 
@@ -54,22 +51,6 @@ def check_manifest(folder: Path) -> None:
             raise ModelFolderError(f"{folder} holds no {name}; it is not a complete model folder.")
         if _hash(folder / name) != hashes.get(name):
             raise ModelFolderError(f"{folder / name} was altered since the model was written.")
-
-
-def read_json(path: Path) -> Any:
-    """Values of a file of the folder."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise ModelFolderError(f"{path.parent} holds no {path.name}: it is no model.") from error
-    except (OSError, ValueError) as error:
-        raise ModelFolderError(f"{path} is damaged: {error}.") from error
-
-
-def write_json(path: Path, values: Any) -> None:
-    """Write plain values."""
-    text = json.dumps(values, indent=1, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8")
 
 
 def _hash(path: Path) -> str:

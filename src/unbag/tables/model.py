@@ -25,20 +25,14 @@ from unbag.estimators import (
     BagStackingClassifier,
     ModelFolderError,
 )
+from unbag.estimators.saving import FORMAT, read_json, write_json
 from unbag.evaluation import AmountEvaluation, Evaluation, NaturalEvaluation
 from unbag.evaluation.checks import Grouping
 from unbag.evaluation.evaluate import amounts_by, evaluate_grouped
 from unbag.frames import TableEncoder
 from unbag.frames.chunks import Chunk, prefetch, require
 from unbag.tables.fingerprints import share_seen
-from unbag.tables.folder import (
-    FORMAT,
-    check_free,
-    check_manifest,
-    read_json,
-    write_json,
-    write_manifest,
-)
+from unbag.tables.folder import check_free, check_manifest, write_manifest
 from unbag.tables.reading import TableSource, integer_columns, open_table
 from unbag.tables.roles import Roles
 from unbag.tables.scan import BagTable, make_bags_of, read_bags, scan_table
