@@ -119,7 +119,7 @@ def test_a_search_among_none():
 def test_trees(options):
     pytest.importorskip("lightgbm")
     with pytest.raises(ValueError, match=f"{next(iter(options))} must be"):
-        BagBoostingClassifier(validation_share=0.2, **options).fit_bags(BAGS, held_out=BAGS)
+        BagBoostingClassifier(validation_share=0.2, **options).fit_bags(BAGS)
 
 
 def test_criterion_of_held_out_bags():

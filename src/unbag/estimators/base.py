@@ -1,8 +1,7 @@
-"""What the estimators share: reading scikit-learn's arguments as bags, scoring, saving."""
+"""Base class of the classifiers: read scikit-learn's arguments as bags, predict, score."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +16,7 @@ from unbag.bags import Bags, Task, bags_of, refuse_without_bags, variance_of
 from unbag.bags.tasks import refuse_amounts
 from unbag.bags.validation import check_proportions_differ
 from unbag.errors import BagDataError
-from unbag.estimators.instances import InstanceEstimator, check_lengths
+from unbag.estimators.instances import InstanceEstimator, bags_around, check_lengths
 from unbag.evaluation.risk import estimate_risk
 
 __all__ = ["BagEstimator"]
@@ -83,7 +82,7 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
             return self._bags_of_one(X, y, classes)
         if not reset and (y.ndim > 1) == (self.task_ != "binary"):
             task = self.task_  # a few more bags may not tell it
-        data = _bags_around(X, bags=bags, y=y, noise_variance=noise_variance, task=task)
+        data = bags_around(X, bags=bags, y=y, noise_variance=noise_variance, task=task)
         if not more_to_come:
             check_proportions_differ(data.proportions)
         self.classes_ = np.arange(max(2, data.n_outputs))
@@ -197,13 +196,8 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
                 "sample_weight cannot be used with bags: a bag's proportion is an unweighted mean."
             )
         X = self._numbers(X, reset=False)
-        data = _bags_around(X, bags=bags, y=y, noise_variance=noise_variance, task=self.task_)
+        data = bags_around(X, bags=bags, y=y, noise_variance=noise_variance, task=self.task_)
         return 1.0 - estimate_risk(self._scores(X), data).value
-
-
-def _bags_around(X: Array, **described: Any) -> Bags:
-    """Bags of features that are validated already, and may have gaps."""
-    return replace(Bags.from_arrays(np.zeros(len(X)), **described), X=X)
 
 
 def _ravel_with_warning(y: Array) -> Array:

@@ -140,22 +140,14 @@ class BagBoostingClassifier(BagEstimator, BoostedTrees):
         self.random_state = random_state
 
     def _fit(self, data: Bags) -> Self:
-        if not self.validation_share:
-            return self._train(data, None)
-        seed = draw_seed(self.random_state)
-        return self._train(*split_bags(data, share=self.validation_share, seed=seed))
-
-    def fit_bags(self, data: Bags, *, held_out: Bags | None = None) -> Self:
-        """Grow trees on a `Bags`; held-out ones, if given, choose how many."""
-        self._adopt(data.task, data.n_outputs, data.X.shape[1])
-        return self._train(data, held_out)
-
-    def _train(self, data: Bags, aside: Bags | None) -> Self:
         check_choice("criterion", self.criterion, get_args(Loss))
         check_whole("patience", self.patience, optional=True)
-        if self.patience is not None and aside is None:
+        if self.validation_share:
+            seed = draw_seed(self.random_state)
+            return self._train(*split_bags(data, share=self.validation_share, seed=seed))
+        if self.patience is not None:
             raise ValueError("patience needs held-out bags: set validation_share, such as 0.2.")
-        return super()._train(data, aside)
+        return self._train(data, None)
 
     def _gradients(self, data: Bags) -> Gradients:
         if self.rule == "debiased_square":

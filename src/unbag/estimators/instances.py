@@ -1,7 +1,8 @@
-"""What classifiers and regressors share: reading, fitting to `Bags`, tags, model folders."""
+"""Base class of all estimators: validation of `X`, `fit_bags`, tags, saving, loading."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -15,7 +16,14 @@ from unbag.errors import BagDataError
 from unbag.estimators.saving import plain_parameters, read_folder, write_folder
 from unbag.frames import TableEncoder, frame_encoder
 
-__all__ = ["ARRAYS", "TABLES", "TABLES_WITH_GAPS", "InstanceEstimator", "check_lengths"]
+__all__ = [
+    "ARRAYS",
+    "TABLES",
+    "TABLES_WITH_GAPS",
+    "InstanceEstimator",
+    "bags_around",
+    "check_lengths",
+]
 
 Array = NDArray[Any]
 # What scikit-learn's validation is asked for.
@@ -125,6 +133,11 @@ class InstanceEstimator(BaseEstimator):
         if description["feature_names"] is not None:
             model.feature_names_in_ = np.asarray(description["feature_names"], dtype=object)
         return model
+
+
+def bags_around(X: Array, **described: Any) -> Bags:
+    """Bags of features that are validated already, and may have gaps."""
+    return replace(Bags.from_arrays(np.zeros(len(X)), **described), X=X)
 
 
 def check_lengths(X: Array, y: Array) -> None:

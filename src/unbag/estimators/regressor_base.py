@@ -1,4 +1,4 @@
-"""What the regressors share: reading averages of amounts as bags, predicting, scoring."""
+"""Base class of the regressors: read averages of amounts as bags, predict, score."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from unbag.bags import Bags, Task, bags_of, variance_of
 from unbag.errors import BagDataError
-from unbag.estimators.instances import InstanceEstimator, check_lengths
+from unbag.estimators.instances import InstanceEstimator, bags_around, check_lengths
 from unbag.evaluation.amounts import evaluate_amounts
 
 __all__ = ["BagRegressorBase"]
@@ -78,9 +78,7 @@ class BagRegressorBase(RegressorMixin, InstanceEstimator):
             )
         bags = np.arange(len(X)) if bags is None else bags
         given = {"noise_variance": noise_variance, "weights": weights}
-        # Features are validated already, and may have gaps.
-        data = Bags.from_arrays(np.zeros(len(X)), bags=bags, y=y, task="amount", **given)
-        return replace(data, X=X)
+        return bags_around(X, bags=bags, y=y, task="amount", **given)
 
     def _adopt(self, task: Task, n_outputs: int, n_features: int) -> None:
         if n_outputs > 1:
