@@ -1,4 +1,4 @@
-"""Whole bags held out: to choose between models, to judge the choice, or in folds."""
+"""Split whole bags into parts that train, choose between models and evaluate, or into folds."""
 
 from __future__ import annotations
 

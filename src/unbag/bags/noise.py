@@ -1,4 +1,4 @@
-"""What proportions say of their own noise: rounding that was not stated, noise that cannot be."""
+"""Rounding and noise of proportions: find unstated rounding, refuse implausible variances."""
 
 from __future__ import annotations
 

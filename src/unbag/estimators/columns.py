@@ -1,4 +1,4 @@
-"""Columns of a table on one scale and without gaps, for models that need both."""
+"""Scale the columns of a table, and fill missing values."""
 
 from __future__ import annotations
 

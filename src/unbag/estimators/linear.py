@@ -1,4 +1,4 @@
-"""What the linear models share: weights, penalties, the closed form and the likelihood."""
+"""Base classes of the linear models: ridge, and regression by the likelihood of counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nets beside two models in closed form, weighed by bags that none of them saw."""
+"""Blend networks with two ridges; bags that none of them was fitted to set the weights."""
 
 from __future__ import annotations
 

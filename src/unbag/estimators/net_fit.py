@@ -1,4 +1,4 @@
-"""Train the nets of estimators, and estimate their error from bags they have not seen."""
+"""Train the networks of an estimator, and estimate their error from held-out bags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A hidden layer of radial units, which needs no labels: how near an instance is to each centre."""
+"""Radial units: memberships of an instance in clusters, found without labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which bound applies to a rule, a class and a best error, and whether it is a certificate."""
+"""The bound for a rule, a hypothesis class and a best error, and whether it is certified."""
 
 from __future__ import annotations
 

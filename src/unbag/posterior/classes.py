@@ -1,4 +1,4 @@
-"""Several classes in one bag: the posterior given all counts, exact in small bags, else tilted."""
+"""Posterior of several classes given all counts of a bag: exact for small bags, else tilted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files that a path means, their formats, and the columns in the names of their folders."""
+"""Find the files of a path or pattern, their format, and columns in the names of folders."""
 
 from __future__ import annotations
 
