@@ -1,4 +1,4 @@
-"""The command line: one command a file, imported when called."""
+"""The command line: one command a file, which imports what it needs when it is called."""
 
 from __future__ import annotations
 
@@ -7,24 +7,28 @@ from typing import Annotated
 import typer
 
 import unbag
-from unbag.cli.command_group import LazyCommands
+from unbag.cli import check, demo, evaluate, fit, plan, predict, report
+from unbag.cli.command_group import CommandGroup, flowing
 
 __all__ = ["app", "main"]
 
 
-class UserCommands(LazyCommands):
-    """What a person with a table calls."""
-
-    package = "unbag.cli"
-    names = ("demo", "fit", "predict", "evaluate", "check", "report", "plan")
-
-
 app = typer.Typer(
-    cls=UserCommands,
+    cls=CommandGroup,
     name="unbag",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+for command in (
+    demo.demo,
+    fit.fit,
+    predict.predict,
+    evaluate.evaluate,
+    check.check,
+    report.report,
+    plan.plan,
+):
+    app.command(help=flowing(str(command.__doc__)))(command)
 
 
 def _show_version(asked: bool) -> None:

@@ -1,10 +1,8 @@
-"""Commands that are imported when called; they fail in one message and exit code 1."""
+"""A group of commands that fail in one message and exit code 1."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from importlib import import_module
 from inspect import cleandoc
 from typing import Any
 
@@ -13,31 +11,14 @@ from typer.core import TyperGroup
 
 from unbag.errors import UnbagError
 
-__all__ = ["LazyCommands", "flowing"]
+__all__ = ["CommandGroup", "flowing"]
 
 
-class LazyCommands(TyperGroup):
-    """A group whose command `name` is the function `name` of the module `package.name`.
+class CommandGroup(TyperGroup):
+    """Commands that print a warning, an `UnbagError` or an error of the file system as one line.
 
-    It prints a warning, an `UnbagError` or an error of the file system as one line on the error
-    stream. Subclasses state `package` and `names`.
+    The line goes to the error stream; after an error the exit code is 1.
     """
-
-    package: str
-    names: Sequence[str] = ()
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Names, in the order of help."""
-        return [*self.names, *super().list_commands(ctx)]
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Import the command's module."""
-        if cmd_name not in self.names:
-            return super().get_command(ctx, cmd_name)
-        function = getattr(import_module(f"{self.package}.{cmd_name}"), cmd_name)
-        app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        app.command(cmd_name, help=flowing(str(function.__doc__)))(function)
-        return typer.main.get_command(app)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
