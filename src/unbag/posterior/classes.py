@@ -116,11 +116,12 @@ def _running_laws(scores: Array, box: tuple[int, ...]) -> Array:
     """Laws of the counts of none, one, two ... of these instances, within the box of counts."""
     laws = np.zeros((len(scores) + 1, *box))
     laws[(0,) * laws.ndim] = 1
-    for number, probabilities in enumerate(scores):
-        laws[number + 1] = probabilities[-1] * laws[number]
-        for axis, probability in enumerate(probabilities[:-1]):
-            one_more = np.moveaxis(laws[number + 1], axis, 0)
-            one_more[1:] += probability * np.moveaxis(laws[number], axis, 0)[:-1]
+    places = [(slice(None),) * axis for axis in range(len(box))]
+    for number, (*of_axes, rest) in enumerate(scores.tolist()):
+        law, after = laws[number, ...], laws[number + 1, ...]  # views, also of single numbers
+        np.multiply(rest, law, out=after)
+        for place, probability in zip(places, of_axes, strict=True):
+            after[(*place, slice(1, None))] += probability * law[(*place, slice(None, -1))]
     return laws
 
 
