@@ -195,6 +195,14 @@ def test_a_bad_value_at_prediction_is_named(values, message):
         encoder.transform(pa.table({"n": values}))
 
 
+@pytest.mark.parametrize("values", [[True, False], [1.5, 2.5], ["2026-01-01", "2026-01-02"]])
+def test_a_column_may_be_all_missing_at_prediction(values):
+    encoder = TableEncoder().fit(pa.table({"n": values}))
+    empty = pa.table({"n": pa.nulls(3, pa.array(values).type)})
+    assert (encoder.transform(empty)[:, 0] == 0).all()
+    assert (encoder.transform(pa.table({"n": pa.nulls(3)}))[:, 0] == 0).all()  # of no type at all
+
+
 @pytest.mark.parametrize(
     ("values", "advice"),
     [

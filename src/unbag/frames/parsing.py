@@ -102,7 +102,7 @@ def numbers_of(chunk: Chunk, column: str) -> Array:
 def refuse_beyond(numbers: Array, chunk: Chunk, column: str) -> None:
     """Name the first number that is infinite or too large, if there is one."""
     ends = (np.fmin, np.fmax) if len(numbers) else ()  # they pass over missing ones
-    if all(abs(float(end.reduce(numbers))) <= LARGEST for end in ends):
+    if not any(abs(float(end.reduce(numbers))) > LARGEST for end in ends):  # NaN is not
         return
     bad = int(np.argmax(np.abs(numbers) > np.float64(LARGEST)))
     value = numbers[bad]
