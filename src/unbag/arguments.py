@@ -45,13 +45,15 @@ def check_device(device: Any) -> None:
         ) from error
 
 
-def check_whole(name: str, value: Any, *, optional: bool = False) -> None:
-    """Raise unless a value is an integer of at least 1; None is accepted if `optional`."""
+def check_whole(name: str, value: Any, *, optional: bool = False, least: int = 1) -> None:
+    """Raise unless a value is an integer of at least `least`; None is accepted if `optional`."""
     if optional and value is None:
         return
-    if not isinstance(value, Integral) or value < 1:
+    if not isinstance(value, Integral) or value < least:
         words = " or None" if optional else ""
-        raise ValueError(f"{name} must be a whole number of at least 1{words}, got {value!r}.")
+        raise ValueError(
+            f"{name} must be a whole number of at least {least}{words}, got {value!r}."
+        )
 
 
 def check_share(name: str, value: float) -> None:

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -23,6 +25,8 @@ LEARNERS = [
     HistGradientBoostingClassifier(max_iter=15, max_leaf_nodes=6),
     make_pipeline(StandardScaler(), GaussianNB()),
     KNeighborsClassifier(25),
+    CalibratedClassifierCV(KNeighborsClassifier(25), cv=2),
+    CalibratedClassifierCV(make_pipeline(StandardScaler(), GaussianNB()), cv=2),
     None,
 ]
 every_learner = pytest.mark.parametrize("learner", LEARNERS, ids=lambda e: type(e).__name__)
@@ -191,14 +195,18 @@ def test_what_has_no_plain_form_is_not_saved(rng, tmp_path):
     ("options", "words"),
     [
         ({"start": "guess"}, "start must be"),
-        ({"cv": 1}, "cv at least 2"),
+        ({"cv": 1}, "cv must be a whole number of at least 2"),
         ({"n_rounds": -1}, "n_r"),
+        ({"estimator": LinearSVC()}, "predict_proba, got LinearSVC.* Wrap"),
+        ({"estimator": make_pipeline(StandardScaler(), LinearSVC())}, "predict_proba, got Pip"),
+        ({"estimator": "logistic"}, "predict_proba, got 'logistic'"),
+        ({"estimator": LogisticRegression}, "predict_proba, got <class"),
     ],
 )
 def test_bad_options_are_named(options, words, rng):
     X, y, bags, _ = bagged(rng, n_bags=10)
     with pytest.raises(ValueError, match=words):
-        BagEMClassifier(LogisticRegression(), **options).fit(X, y, bags=bags)
+        BagEMClassifier(**{"estimator": LogisticRegression()} | options).fit(X, y, bags=bags)
 
 
 def test_weights_and_soft_labels_are_the_same_fit(rng):

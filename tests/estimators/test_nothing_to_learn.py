@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 
 import unbag
 from unbag.errors import BagDataError
@@ -27,3 +29,29 @@ def test_bags_that_are_added_later_may_all_agree():
     clf = unbag.BagRidgeClassifier().partial_fit(X, np.full(60, 0.3), bags=IDS)
     clf.partial_fit(X, np.linspace(0, 1, 6).round(1)[IDS], bags=IDS)
     assert np.ptp(clf.predict_proba(X)) > 0
+
+
+RARE = np.where(
+    IDS == 5, 0.1, 0.0
+)  # one bag of six differs: the others agree in every fold with it
+
+
+@pytest.mark.parametrize("name", ["BagStackingClassifier", "BagEMClassifier", "BagClassifier"])
+def test_parts_of_the_bags_may_all_agree(name):
+    clf = getattr(unbag, name)(random_state=0).fit(X, RARE, bags=IDS)
+    assert clf.predict_proba(X)[:, 1].mean() < 0.3
+
+
+@pytest.mark.parametrize("learner", [LogisticRegression(), KNeighborsClassifier(3)])
+@pytest.mark.parametrize("task", ["multilabel", "multiclass"])
+def test_a_class_that_takes_all_is_learned_and_saved(learner, task, tmp_path):
+    shares = np.linspace(0, 1, 6)[IDS]
+    y = np.column_stack([shares, np.zeros(60)]) if task == "multilabel" else np.eye(3)[[1] * 60]
+    ids = IDS if task == "multilabel" else np.arange(60)  # bags of one skip the refusal
+    data = unbag.Bags.from_arrays(X, bags=ids, y=y, task=task)
+    clf = unbag.BagEMClassifier(learner, n_rounds=1, random_state=0).fit_bags(data)
+    found = clf.predict_proba(X)
+    np.testing.assert_allclose(found[:, 1], float(task == "multiclass"), atol=0.02)
+    if isinstance(learner, LogisticRegression):
+        again = unbag.BagEMClassifier.load(clf.save(tmp_path / "model"))
+        np.testing.assert_allclose(again.predict_proba(X), found, atol=1e-6)

@@ -303,6 +303,14 @@ def test_bad_candidates_are_named(candidates, words, rng):
         BagStackingClassifier(candidates).fit(X, y, bags=bags)
 
 
+@pytest.mark.parametrize("cv", [0, 1, 2.5, "five"])
+def test_folds_are_a_whole_number_of_at_least_two(cv, rng):
+    X, y, bags, _ = bagged(rng, n_bags=10)
+    for estimator in (BagStackingClassifier, BagEMClassifier, BagLogisticClassifier):
+        with pytest.raises(ValueError, match=f"cv must be a whole number .* 2, got {cv!r}"):
+            estimator(cv=cv).fit(X, y, bags=bags)
+
+
 @pytest.mark.parametrize("where", ["processes", "ray"])
 def test_a_killed_worker_changes_nothing(where, request, rng, tmp_path):
     if where == "ray":

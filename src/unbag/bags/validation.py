@@ -259,9 +259,10 @@ def check_proportions_differ(proportions: Array) -> None:
     unbag.errors.BagDataError: nothing to learn from: all 2 bags have the proportion 0.25. ...
     """
     if (np.ptp(proportions, axis=0) < 1e-9).all():
+        shown = proportions[0] if np.size(proportions[0]) > 1 else np.ravel(proportions)[0]
         raise BagDataError(
             f"nothing to learn from: all {len(proportions)} bags have the proportion "
-            f"{proportions[0]}. Check which column was read; bags must differ in their labels."
+            f"{shown}. Check which column was read; bags must differ in their labels."
         )
 
 

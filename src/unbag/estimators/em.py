@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import get_tags
 
-from unbag.arguments import check_choice
+from unbag.arguments import check_choice, check_whole
 from unbag.bags import Bags
 from unbag.estimators.em_rounds import Calibration, EMRun, EMState, Start, run_em, started
 from unbag.estimators.folds import BlockEstimator, block_folds
@@ -133,16 +133,14 @@ class BagEMClassifier(BlockEstimator):
         tags = super().__sklearn_tags__()
         # A classifier that takes no gaps gets filled features from a stack.
         own = self.estimator
-        tags.input_tags.allow_nan = own is None or get_tags(own).input_tags.allow_nan
+        no_tags = own is None or isinstance(own, str | type)  # `fit` refuses strings and classes
+        tags.input_tags.allow_nan = no_tags or get_tags(own).input_tags.allow_nan
         return tags
 
     def _fit(self, data: Bags, blocks: Array | None = None) -> Self:
         check_choice("start", self.start, ("auto", *get_args(Start)))
-        if self.n_rounds < 0 or self.cv < 2 or self.n_runs < 1 or self.max_leaf_nodes < 2:
-            raise ValueError(
-                "n_rounds must be at least 0, cv at least 2, max_leaf_nodes at least 2, n_runs at "
-                f"least 1, got {self.n_rounds}, {self.cv}, {self.max_leaf_nodes} and {self.n_runs}."
-            )
+        for name, least in (("n_rounds", 0), ("n_runs", 1), ("max_leaf_nodes", 2), ("cv", 2)):
+            check_whole(name, getattr(self, name), least=least)
         data = data.gathered()
         learner = soft_learner(
             self.estimator,

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from unbag.arguments import check_whole
 from unbag.bags import Bags, Task
 from unbag.bags.reading import read_blocks
 from unbag.estimators.base import BagEstimator
@@ -73,6 +74,7 @@ def fold_numbers(n_bags: int, n_folds: int, *, seed: int) -> Array:
 
 def block_folds(n_bags: int, cv: int, *, seed: int, blocks: Array | None) -> Array:
     """Deal bags, or blocks of bags, to folds."""
+    check_whole("cv", cv, least=2)
     if blocks is None:
         return fold_numbers(n_bags, cv, seed=seed)
     _, codes = np.unique(blocks, return_inverse=True)

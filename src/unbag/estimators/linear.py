@@ -13,7 +13,7 @@ from unbag.bags import Bags
 from unbag.estimators.closed_form import BagStatistics, RidgeSolution
 from unbag.estimators.columns import filled, scaled_columns
 from unbag.estimators.count_regression import BagCounts, LogitFit, fit_logits
-from unbag.estimators.folds import fold_numbers
+from unbag.estimators.folds import block_folds
 from unbag.estimators.instances import InstanceEstimator
 from unbag.estimators.reports import check_reports, joint_statistics
 from unbag.randomness import draw_seed
@@ -139,7 +139,7 @@ class LikelihoodModel(LinearEstimator):
     def _best(self, X: Array, outputs: Sequence[BagCounts], grid: Array) -> float:
         """Penalty under which held-out bags are likeliest."""
         sizes = outputs[0].sizes
-        folds = fold_numbers(len(sizes), self.cv, seed=draw_seed(self.random_state))
+        folds = block_folds(len(sizes), self.cv, seed=draw_seed(self.random_state), blocks=None)
         losses, row_folds = np.zeros(len(grid)), np.repeat(folds, sizes)
         for fold in range(folds.max() + 1 if len(sizes) > 2 else 0):
             own, kept = row_folds == fold, np.flatnonzero(folds != fold)

@@ -99,7 +99,6 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
         statistics = BagStatistics.of(data)
         if self.n_components is None:
             return self._fit_statistics(statistics)
-        check_proportions_differ(statistics.proportions)
         directions = principal_directions(data.X[data.rows])
         found = {
             n: self._best(statistics.along(directions[:, :n]))
@@ -150,6 +149,7 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
         self._refuse_components("fit_means")
         means = np.asarray(means, dtype=float)
         values = np.asarray(proportions, dtype=float).reshape(len(means), -1)
+        check_proportions_differ(values)
         given = 0.0 if noise_variance is None else noise_variance
         noise = np.broadcast_to(np.asarray(given, dtype=float), len(means))
         self._adopt(task, values.shape[1], means.shape[1])
@@ -163,10 +163,6 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
                 f"n_components must be None for {method}, which does not see all instances, got "
                 f"{self.n_components!r}. Use fit, or transform the features first."
             )
-
-    def _fit_statistics(self, statistics: BagStatistics) -> Self:
-        check_proportions_differ(statistics.proportions)
-        return super()._fit_statistics(statistics)
 
     def partial_fit(
         self,
@@ -203,7 +199,7 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
                 f"got {added.proportions.shape[1]}."
             )
         # Bags to come may differ, if these do not.
-        return super()._fit_statistics(added if seen is None else seen.joined(added))
+        return self._fit_statistics(added if seen is None else seen.joined(added))
 
     def _decisions(self, X: Array) -> Array:
         return self._linear(X) - (0.0 if self.task_ == "multiclass" else 0.5)

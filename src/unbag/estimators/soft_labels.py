@@ -34,6 +34,7 @@ Array = NDArray[Any]
 NEGLIGIBLE = 1e-4
 # Labels drawn for each row where weights are not taken, spread evenly over its probabilities.
 N_DRAWS = 3
+CERTAIN = 40.0  # a logit whose probability is zero or one in double precision
 N_TREES = 100
 
 
@@ -41,6 +42,13 @@ def soft_learner(
     estimator: Any, X: Array, task: Task, *, max_leaf_nodes: int = 15, n_jobs: int = 1
 ) -> SoftLearner:
     """The learner of a classifier; None takes trees of LightGBM, or of scikit-learn."""
+    if isinstance(estimator, type) or not (
+        estimator is None or hasattr(estimator, "predict_proba")
+    ):
+        raise ValueError(
+            f"estimator must be a classifier with predict_proba, got {estimator!r}. Wrap one that "
+            "gives no probabilities: CalibratedClassifierCV(SVC())."
+        )
     if estimator is None and has_module("lightgbm"):
         return TreeLearner(X, task, n_jobs=n_jobs, num_leaves=max_leaf_nodes)
     if estimator is None:
@@ -124,12 +132,32 @@ class ClassifierLearner:
             draws = numpy_generator(seed, "draws").uniform(size=len(rows))[:, None]
             levels = (np.arange(N_DRAWS) + draws) / N_DRAWS
             labels = (targets.cumsum(axis=1)[:, None] < levels[:, :, None]).sum(axis=2)
-            labels = np.minimum(labels, targets.shape[1] - 1)
-            return estimator.fit(self.X[np.repeat(rows, N_DRAWS)], labels.ravel())
+            labels = np.minimum(labels, targets.shape[1] - 1).ravel()
+            if labels.min() == labels.max():
+                return OneClass(labels[0], self.X.shape[1])
+            return estimator.fit(self.X[np.repeat(rows, N_DRAWS)], labels)
         where, labels = np.nonzero(targets > NEGLIGIBLE)
+        if labels.min() == labels.max():
+            return OneClass(labels[0], self.X.shape[1])
         weights = {weight_name: targets[where, labels]}
         with sklearn.config_context(enable_metadata_routing=False):
             return estimator.fit(self.X[rows[where]], labels, **weights)
+
+
+class OneClass:
+    """Stands for a classifier where one class has all the weight, as few bags may say.
+
+    Most classifiers refuse that. `coef_` and `intercept_` are what is saved of it.
+    """
+
+    def __init__(self, label: int, n_features: int) -> None:
+        self.classes_ = np.array([label])
+        self.coef_ = np.zeros((1, n_features))
+        self.intercept_ = np.array([CERTAIN if label else -CERTAIN])
+
+    def predict_proba(self, X: Array) -> Array:
+        """One for the class."""
+        return np.ones((len(X), 1))
 
 
 class ClassifierModel:
@@ -166,8 +194,11 @@ SoftModel = TreeModel | ClassifierModel | LinearModel
 def weight_argument(estimator: Any) -> str | None:
     """Name under which `fit` takes weights, also through the last step of a pipeline.
 
+    None if a classifier inside takes none: some that wrap it would leave them out.
+
     Examples
     --------
+    >>> from sklearn.calibration import CalibratedClassifierCV
     >>> from sklearn.linear_model import LogisticRegression
     >>> from sklearn.neighbors import KNeighborsClassifier
     >>> from sklearn.pipeline import make_pipeline
@@ -175,12 +206,20 @@ def weight_argument(estimator: Any) -> str | None:
     'logisticregression__sample_weight'
     >>> weight_argument(KNeighborsClassifier()) is None
     True
+    >>> weight_argument(CalibratedClassifierCV(KNeighborsClassifier())) is None
+    True
     """
     if isinstance(estimator, Pipeline):
         name, last = estimator.steps[-1]
         inner = weight_argument(last)
         return None if inner is None else f"{name}__{inner}"
-    return "sample_weight" if "sample_weight" in signature(estimator.fit).parameters else None
+    if "sample_weight" not in signature(estimator.fit).parameters:
+        return None
+    values = estimator.get_params().values() if hasattr(estimator, "get_params") else ()
+    inside = [value for value in values if hasattr(value, "fit") and hasattr(value, "predict")]
+    # A pipeline takes weights, but by another name.
+    taken = all(weight_argument(one) == "sample_weight" for one in inside)
+    return "sample_weight" if taken else None
 
 
 def normalised(scores: Array, task: Task) -> Array:
@@ -197,8 +236,8 @@ def tensors_of(model: SoftModel) -> dict[str, Array]:
         return {f"booster{j}": np.frombuffer(text, np.uint8) for j, text in enumerate(texts)}
     if isinstance(model, LinearModel):
         return {"weights": model.weights, "intercept": model.intercept}
-    kinds = {type(one).__name__ for one in model.fitted}
-    if kinds != {"LogisticRegression"}:
+    kinds = {type(one).__name__ for one in model.fitted} - {OneClass.__name__}
+    if not kinds <= {"LogisticRegression"}:
         raise ModelFolderError(
             f"A {kinds.pop()} has no form that could be saved and read back without executing it. "
             "BagEMClassifier saves trees of LightGBM (estimator=None) and LogisticRegression; "

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from unbag.arguments import check_choice
 from unbag.bags import Bags
+from unbag.bags.validation import check_proportions_differ
 from unbag.estimators.candidates import (
     Candidates,
     check_candidates,
@@ -153,6 +154,7 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
 
         Workers take the bags from `source` by position, such as from files; None sends them.
         """
+        check_proportions_differ(data.proportions)
         self._adopt(data.task, data.n_outputs, data.X.shape[1])
         return self._fit(data, blocks, source)
 
@@ -168,7 +170,7 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
         if given is None:
             given = default_candidates(data, natural=natural, quick=self.quick, seed=seed)
         named = check_candidates(given)
-        n_folds = self.cv or (3 if self.quick else 5)
+        n_folds = (3 if self.quick else 5) if self.cv is None else self.cv
         folds = block_folds(data.n_bags, n_folds, seed=seed, blocks=blocks)
         self.centre_, self.scale_ = scaled_columns(np.asarray(data.X, dtype=float))
         shared = StackData(source or data, self.centre_, self.scale_, blocks)

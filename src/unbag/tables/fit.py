@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from unbag.bags import Bags
 from unbag.bags.holdout import MIN_BAGS, BagSplit, hold_out_bags, take_bags
+from unbag.bags.validation import check_proportions_differ
 from unbag.errors import TableError
 from unbag.estimators import BagStackingClassifier
 from unbag.estimators.folds import block_folds
@@ -120,6 +121,7 @@ def fit_table(
     options = options or FitOptions()
     if table.index.task == "amount":
         return _fit_amounts(table, options, say)
+    check_proportions_differ(table.index.proportions)
     fit = _fit_on_disk if table.n_bytes > options.memory else _fit_in_memory
     return fit(table, options, say)
 
