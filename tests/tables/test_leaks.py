@@ -38,6 +38,20 @@ def test_what_tells_the_labels_of_a_bag_is_refused(rng, what, options):
     learn_table(table, Roles("group", ("rate",), ignored=("more",)), options=options)
 
 
+LABELS = [lambda own: own, lambda own: 100.0 * own, lambda own: own == 0]
+
+
+@pytest.mark.parametrize("written", LABELS, ids=["labels", "percentages", "negated"])
+def test_labels_themselves_are_refused(rng, written):
+    table, labels = make_table(rng, sizes=rng.integers(5, 30, 40))
+    table = table.append_column("more", pa.array(written(labels)))
+    with pytest.raises(TableError, match=r"'more' has the .* as its mean in every bag.*--ignore"):
+        learn_table(table, ROLES, options=RIDGE)
+    flipped = np.where(np.arange(len(labels)) == 3, 1 - labels, labels)  # no copy of them
+    table = table.drop_columns("more").append_column("more", pa.array(written(flipped)))
+    assert "more" in learn_table(table, ROLES, options=RIDGE).encoder.names
+
+
 def test_a_class_that_was_not_named_is_refused(rng):
     table = table_with(rng, lambda rate, size: 0.4 * (1 - rate))
     table = table.append_column("last", pa.array(0.6 * (1 - table["rate"].to_numpy())))

@@ -24,26 +24,32 @@ MAX_KEYS = 5_000_000  # of more rows, keys are not compared
 
 
 def refuse_leaks(bags: Bags, encoder: TableEncoder) -> None:
-    """Raise if a column is the proportion or count of its bag in every bag.
+    """Raise if a column is the proportion or count of its bag, or averages to it, in every bag.
 
     A model would read the labels off it, and be evaluated by the same labels.
     """
     told = list(_told_by_labels(bags))
     for column, place in encoder.places:
-        if column.kind != "number":
+        if column.kind not in ("number", "boolean"):
             continue
-        feature = bags.X[bags.rows, place.start]
+        feature = bags.X[bags.rows, place.start].astype(float)
         low, high = (end.reduceat(feature, bags.starts) for end in (np.minimum, np.maximum))
-        if (low < high).any() or np.ptp(low) == 0:
+        means = np.add.reduceat(feature, bags.starts) / bags.sizes
+        if np.ptp(means) == 0:
             continue
+        constant = (low == high).all()
         for what, values in told:
-            gaps = np.abs((values - column.mean) / column.scale - low)
-            if (gaps <= PRECISION * (1 + np.abs(low))).all():
-                raise TableError(
-                    f"Column {column.name!r} is {what} in every bag: a model would read the labels "
-                    "off it. Leave it out with --ignore (`ignored` in Python), or name it with "
-                    "--proportion, --count or --size if that is what it is."
-                )
+            gaps = np.abs((values - column.mean) / column.scale - means)
+            if (gaps <= PRECISION * (1 + np.abs(means))).all():
+                _refuse(column.name, f"is {what}" if constant else f"has {what} as its mean")
+
+
+def _refuse(name: str, what: str) -> None:
+    raise TableError(
+        f"Column {name!r} {what} in every bag: a model would read the labels off it. Leave it out "
+        "with --ignore (`ignored` in Python), or name it with --proportion, --count or --size if "
+        "that is what it is."
+    )
 
 
 def _told_by_labels(bags: Bags) -> Iterator[tuple[str, Array]]:
