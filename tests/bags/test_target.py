@@ -122,3 +122,9 @@ def test_bad_targets_are_refused():
         BagTarget(["a", "b"], {"a": 0.5})
     with pytest.raises(BagDataError, match="wanted 2, got 3"):
         BagTarget(["a", "b"], [0.5, 0.5, 0.5])
+
+
+def test_more_folds_than_bags_are_refused(target):
+    n_bags = len(set(target.bags.tolist()))
+    with pytest.raises(BagDataError, match=rf"n_splits must be at most .*, {n_bags}, got 99"):
+        next(BagKFold(99).split(np.zeros(len(target)), target))

@@ -319,3 +319,9 @@ def test_it_is_a_transformer_in_pipelines_and_frames_out():
     framed = TableEncoder().set_output(transform="pandas").fit_transform(frame)
     assert framed.columns.tolist() == ["c=a", "c=b", "x", "x missing"]
     assert clone(TableEncoder(categories=("x",))).fit(frame).columns_[1].kind == "category"
+
+
+def test_a_column_of_values_that_do_not_mix_is_named():
+    frame = pytest.importorskip("pandas").DataFrame({"x": [1.0, 2.0], "age": [31, "n/a"]})
+    with pytest.raises(TableError, match=r"'age' holds .* mix: int, str\. Make .*astype\(str\)"):
+        TableEncoder().fit(frame)

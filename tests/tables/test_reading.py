@@ -179,6 +179,7 @@ def test_columns_must_agree_between_files(tmp_path):
         ("t.csv", b"", "Empty CSV"),
         ("t.csv", b"a,a\n1,2\n", "'a' comes more than once"),
         ("t.csv", b"a,b\n1,2\n3\n", "Row #3: Expected 2 columns, got 1"),
+        ("t.csv", "a,b\n1,2\n".encode("utf-16"), "UTF-16. Save the file as UTF-8"),
         ("t.csv", b"a,b\n1,2\n3,\xff\xfe\n", "row 3, column 'b': the text is not UTF-8"),
         ("t.parquet", b"PAR1 and nothing else", "cannot be read"),
         ("t.xlsx", b"x", "must end in"),

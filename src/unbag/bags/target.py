@@ -195,4 +195,8 @@ class BagKFold(GroupKFold):
         groups = as_id_array(groups, "groups")
         if groups.dtype == object:  # ids that cannot be sorted are numbered
             groups, _ = factorize(groups)
+        if (n_bags := len(np.unique(groups))) < self.n_splits:
+            raise BagDataError(
+                f"n_splits must be at most the number of bags, {n_bags}, got {self.n_splits}."
+            )
         yield from super().split(X, y, groups)

@@ -82,8 +82,10 @@ class TreeLearner:
             "force_col_wise": True,
             "verbose": -1,
         }
-        # Two samples of bins are none: tables of few rows have bins of few.
+        # Two samples of bins are none: tables of few rows have bins of few, and few bins, which
+        # are what wide tables spend their time on.
         self.parameters["min_data_in_bin"] = 3 if len(X) > 200 else 1
+        self.parameters["max_bin"] = int(np.clip(len(X) // 16, 31, 255))
         data = self.lightgbm.Dataset(
             X, np.zeros(len(X)), params=self.parameters, free_raw_data=True
         )

@@ -91,10 +91,24 @@ def as_arrow(table: Any) -> pa.Table:
             return pa.Table.from_pandas(table, preserve_index=False)
         return pa.table(table.collect() if hasattr(table, "collect") else table)  # lazy polars
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError) as error:
+        _refuse_mixed(table)
         raise TableError(
             f"A table must be a path, or a pyarrow, pandas or polars table; this "
             f"{type(table).__name__} cannot be read: {error}"
         ) from error
+
+
+def _refuse_mixed(frame: Any) -> None:
+    """Name the first column of a pandas frame whose values are of types that do not mix."""
+    for name, values in frame.items() if hasattr(frame, "iloc") else ():
+        try:
+            pa.array(values, from_pandas=True)
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            kinds = sorted({type(value).__name__ for value in values if value is not None})
+            raise TableError(
+                f"Column {name!r} holds values of types that do not mix: {', '.join(kinds)}. "
+                f"Make them one type, such as X[{name!r}].astype(str), or leave it out."
+            ) from error
 
 
 def check_header(names: Sequence[str], place: str) -> None:

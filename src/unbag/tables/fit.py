@@ -169,7 +169,8 @@ def _split(index: BagIndex, options: FitOptions, *, streamed: bool) -> BagSplit:
     if index.n_bags < MIN_BAGS:
         raise TableError(
             f"The table has {index.n_bags} bags; to train and evaluate takes {MIN_BAGS}. With "
-            "fewer, use unbag.BagRidgeClassifier and unbag.cross_fit_risk in Python."
+            "fewer, use unbag.BagRidgeClassifier and unbag.cross_fit_risk(..., n_splits=2) in "
+            "Python."
         )
     share, seed = options.held_out, options.seed
     if index.blocks is not None:

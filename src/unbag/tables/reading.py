@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import re
 from collections.abc import Iterator, Sequence
@@ -144,7 +145,10 @@ def _separated(path: Path) -> pacsv.ParseOptions:
     if data_suffix(path) == ".tsv":
         return pacsv.ParseOptions(delimiter="\t")
     with pa.input_stream(str(path), compression="detect") as stream:
-        header = stream.read(HEADER_BYTES).decode("utf-8", "replace").partition("\n")[0]
+        start = stream.read(HEADER_BYTES)
+    if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):  # as spreadsheets save "Unicode"
+        raise TableError(f"{path}: the text is not UTF-8 but UTF-16. Save the file as UTF-8.")
+    header = start.decode("utf-8", "replace").partition("\n")[0]
     outside = re.sub(r'"[^"]*"', "", header)
     return pacsv.ParseOptions(delimiter=max(SEPARATORS, key=outside.count))
 
