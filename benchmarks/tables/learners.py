@@ -26,7 +26,8 @@ ABOUT = """# Any learner, from bags and from labels
 `BagEMClassifier(learner)` beside the same learner given the labels of the same rows. Means over
 tables of the AUC and of the error in percent, on rows whose labels nobody saw. In brackets is the
 difference to the labels, with its standard error between tables, and the number of tables where a
-learner did not run on all. A learner has its own default settings, except for those in
+learner did not run on all: means of different tables do not compare. Missing cells have not been
+run for want of processor time. A learner has its own default settings, except for those in
 `learners.py`.
 """
 COMMANDS = "\n".join(__doc__.splitlines()[2:4])

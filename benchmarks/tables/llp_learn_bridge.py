@@ -1,7 +1,9 @@
 """Methods of the package llp-learn, which asks for an old torch: trained in another environment.
 
 The environment variable `LLP_LEARN_PYTHON` names its interpreter; `llp_learn_worker.py` says what
-the environment needs.
+the environment needs. Version 1.6.0 differs from the papers in two places: its DLLP averages the
+logarithms of a bag's probabilities, and its MixBag widens the interval of the first of two bags by
+the normal quantile twice.
 """
 
 from __future__ import annotations

@@ -21,7 +21,9 @@ HEADS = (
     "cells where the method is better by > 1 SE, error",
 )
 ABOUT = """Only draws that both have count. Standard errors of differences are between tables; those
-of a cell are between its draws or, with fewer than three draws, of the test rows."""
+of a cell are between its draws or, with fewer than three draws, of the test rows. Other cells have
+not been run for want of processor time; their results chose none. The processor seconds of these
+methods are from a crowded machine, and too long."""
 
 
 def peer_section(rows: pd.DataFrame) -> str:
@@ -65,7 +67,7 @@ def common_draws(rows: pd.DataFrame) -> pd.DataFrame:
 def gap_text(metric: Comparison, name: str) -> str:
     """Mean over tables of how much better the default is, with its standard error."""
     gap = 100 * (metric.means[DEFAULT] - metric.means[name])
-    return f"{gap.mean():+.2f} ± {gap.sem():.2f}"
+    return f"{gap.mean():+.2f}" + (f" ± {gap.sem():.2f}" if len(gap) > 1 else "")
 
 
 def wins(metric: Comparison, name: str) -> int:
