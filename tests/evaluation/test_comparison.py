@@ -10,6 +10,7 @@ from unbag.evaluation import (
     estimate_risk,
     pairwise_value,
     privacy_noise,
+    residual_moments,
 )
 
 
@@ -46,6 +47,53 @@ def test_paired_intervals_cover_and_are_shorter(rng, bag_size):
         apart.append(sum(estimate_risk(s, bags).standard_error ** 2 for s in (first, second)))
     assert abs(hits / 400 - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 400)
     assert np.mean(widths) < 4 * np.mean(np.sqrt(apart))
+
+
+def scatter_and_error(rng, sizes, n_draws=300):
+    """Deviation of the difference over draws, and the standard error stated.
+
+    Two models differ where labels are a coin's, at every tenth instance; the others are certain.
+    """
+    found, n = [], int(sum(sizes))
+    for _ in range(n_draws):
+        labels, unsure = (rng.random(n) < 0.5).astype(float), rng.random(n) < 0.1
+        guess = rng.random(n)
+        f, g = (np.where(unsure, scores, labels) for scores in (guess, 1 - guess))
+        offsets = np.append(0, np.cumsum(sizes))
+        counts = np.add.reduceat(labels, offsets[:-1])
+        bags = Bags.from_arrays(np.zeros((n, 1)), offsets=offsets, counts=counts)
+        found.append(compare_models(f, g, bags, loss="square").difference)
+    errors = np.array([one.standard_error for one in found])
+    return np.std([one.value for one in found]), np.sqrt(np.mean(errors**2))
+
+
+@pytest.mark.parametrize("sizes", [[20] * 30, [1] * 60 + [400] * 4], ids=["equal", "unequal"])
+def test_the_standard_error_is_the_scatter_over_draws(rng, sizes):
+    scatter, error = scatter_and_error(rng, sizes)
+    assert error / scatter == pytest.approx(1, abs=4 / np.sqrt(2 * 300))
+
+
+def test_averages_over_instances_alone_understate_the_error_of_unequal_bags(rng, monkeypatch):
+    """The check above rejects a variance without what instances of small bags do by themselves."""
+    monkeypatch.setattr(residual_moments, "_mean_square", lambda *_: 0.0)
+    scatter, error = scatter_and_error(rng, [1] * 60 + [400] * 4)
+    assert error / scatter < 1 - 4 / np.sqrt(2 * 300)
+
+
+@pytest.mark.parametrize("loss", ["square", "zero_one"])
+def test_the_standard_error_where_one_model_is_much_better(rng, loss):
+    """Residuals then go with the gap of the predictions, whose products scatter more."""
+    labels = (rng.random((400, 600)) < 0.5).astype(float)
+    found = []
+    for own in labels:
+        bags = Bags.from_arrays(
+            np.zeros((600, 1)), offsets=np.arange(0, 601, 20), counts=own.reshape(30, 20).sum(1)
+        )
+        good, bad = (np.where(rng.random(600) < e, 1 - own, own) for e in (0.02, 0.5))
+        found.append(compare_models(good, bad, bags, loss=loss).difference)
+    errors = np.array([one.standard_error for one in found])
+    scatter = np.std([one.value for one in found])
+    assert np.sqrt(np.mean(errors**2)) / scatter == pytest.approx(1, abs=4 / np.sqrt(2 * 400))
 
 
 @pytest.mark.parametrize("bag_size", [1, 2, 5])

@@ -103,8 +103,8 @@ def compare_models(
     Notes
     -----
     The estimate is the difference of the two pairwise risks. Its variance is
-    :math:`4 (V \sigma_D^2 / n + E[D^2 (c - y)^2] / N)` but for terms of higher order, with
-    :math:`V` the variance of :math:`c - y`, and the variance of known noise; the interval uses
+    :math:`4 (V \sigma_D^2 / n + E[D^2 (c - y)^2] / N)` but for terms of higher order, for unequal
+    bags (D22) and for known noise, with :math:`V` the variance of :math:`c - y`; the interval uses
     Student's law. It assumes no calibration: :math:`(c - y)^2` is linear in :math:`y` too, and its
     average is taken from the bags where they show more of it than the scores.
 
@@ -123,7 +123,7 @@ def compare_models(
     pair = [checked_scores(scores_of(model, X), data)[data.rows] for model in (first, second)]
     f, g = [decisions(scores, data.task) for scores in pair] if hard else pair
     gap, middle = f - g, (f + g) / 2
-    value, _, variance = risk_change(gap, 2 * gap * middle, middle, data)
+    value, variance = risk_change(gap, 2 * gap * middle, middle, data)
     scale = risk_scale(data.task, data.n_outputs, hard=hard)
     error, freedom = np.sqrt(variance), max(data.n_bags - 2, 1)
     highest = 2.0 if data.task == "multiclass" and not hard else 1.0

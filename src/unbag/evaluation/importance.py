@@ -206,9 +206,8 @@ def _rise(
     f = scores[bags.rows]
     pairs = [(g - f, g**2 - f**2) for g in (other[bags.rows] for other in permuted)]
     change, squares = (np.mean(part, axis=0) for part in zip(*pairs, strict=True))
-    value, beyond, variance = risk_change(change, squares, f, bags)
-    # Decisions and residuals go together, so that their product has the square of it in addition.
-    error, most = np.sqrt(variance + 4 * beyond**2 / bags.n_bags), 2.0 * bags.n_outputs
+    value, variance = risk_change(change, squares, f, bags)
+    error, most = np.sqrt(variance), 2.0 * bags.n_outputs
     about = {"lowest": -most, "highest": most, "n_bags": bags.n_bags, "confidence": confidence}
     found = student_estimate(value, error, max(bags.n_bags - 2, 1), **about)
     return found.scaled(risk_scale(bags.task, bags.n_outputs, hard=loss == "zero_one"))

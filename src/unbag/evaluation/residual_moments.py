@@ -147,34 +147,42 @@ def residual_product(weights: Array, guesses: Array, bags: Bags) -> tuple[float,
     -------
     value : float
     variance : float
-        Of residuals that meet the weights of other instances, and of noise. What an instance's own
-        residual and weight add, the variance of their product over the number of instances, is
-        left to the caller, who may know more of it.
+        Less that of the average over all instances of an instance's own product, which is left to
+        the caller, who may know more of it.
+
+    Notes
+    -----
+    See D22.
     """
     sizes, n_bags, noise = bags.sizes.astype(float), bags.n_bags, noise_of(bags)
+    value, level, covariance = _product(weights, guesses, bags)
+    spread = np.atleast_2d(np.cov(weights.T))
+    # D22. Of the products in a bag of k instances one in k is an instance's own.
+    alone = np.mean(1 / sizes)
+    paired = (1 - alone) * (np.trace(covariance @ spread) + value**2)
+    paired += alone * np.mean(sizes * noise) * np.trace(spread)
+    own = max(_mean_square(weights, guesses, bags) - value**2, 0)
+    paired += (alone - n_bags / sizes.sum()) * own
+    shares = sizes / sizes.sum()
+    return value, float(paired / n_bags + (shares**2 @ noise) * (level @ level))
+
+
+def _product(weights: Array, guesses: Array, bags: Bags) -> tuple[float, Array, Array]:
+    """Estimate of `residual_product`, the mean weights, and the covariance of residuals."""
+    sizes, n_bags = bags.sizes.astype(float), bags.n_bags
     n_instances = sizes.sum()
-    shares = sizes / n_instances
     of_bags = np.add.reduceat(np.hstack([weights, guesses]), bags.starts) / sizes[:, None]
     mean_weights, mean_guesses = np.hsplit(of_bags, 2)
     residuals = bags.proportions.reshape(n_bags, -1) - mean_guesses
-    gap, level = shares @ residuals, shares @ mean_weights
+    gap, level = (sizes / n_instances @ means for means in (residuals, mean_weights))
     centred = residuals - gap
     products = sizes @ (centred * (mean_weights - level)).sum(axis=1)
     value = gap @ level + products / (n_bags - 1) * (1 - 1 / n_instances)
-    spread = np.atleast_2d(np.cov(weights.T))
-    covariance = (centred * sizes[:, None]).T @ centred / (n_bags - 1)
-    # D22. Products of an instance with itself are the caller's; those of noise and an instance are
-    # not.
-    others = 1 - n_bags / n_instances
-    paired = others * np.trace(covariance @ spread)
-    paired += (1 - others) * np.mean(sizes * noise) * np.trace(spread)
-    return float(value), float(paired / n_bags + (shares**2 @ noise) * (level @ level))
+    return float(value), level, (centred * sizes[:, None]).T @ centred / (n_bags - 1)
 
 
-def risk_change(
-    change: Array, squares: Array, guesses: Array, bags: Bags
-) -> tuple[float, float, float]:
-    r"""Change of the square risk, :math:`E[s - 2 d y]` summed over outputs, of other predictions.
+def risk_change(change: Array, squares: Array, guesses: Array, bags: Bags) -> tuple[float, float]:
+    r"""Change of the square risk, :math:`E[s - 2 d y]` summed over outputs, and its variance.
 
     Parameters
     ----------
@@ -182,23 +190,25 @@ def risk_change(
         Change :math:`d` of each prediction and :math:`s` of its square, in the order ``bags.rows``.
     guesses : array of shape (n_instances, n_outputs)
         Of the labels.
-
-    Returns
-    -------
-    value : float
-    beyond : float
-        :math:`E[d (y - g)]` for guesses :math:`g`.
-    variance : float
-        Of the value. It assumes no calibration: an instance's own part is linear in the label too,
-        and its square is taken from the bags where they show more of it than the guesses.
     """
     beyond, paired = residual_product(change, guesses, bags)
     value = (squares - 2 * change * guesses).sum(axis=1).mean() - 2 * beyond
+    own = max(_mean_square(change, guesses, bags, squares) - value**2, 0)
+    return float(value), float(4 * paired + own / bags.n_instances)
+
+
+def _mean_square(change: Array, guesses: Array, bags: Bags, squares: Array | None = None) -> float:
+    r"""Mean over instances of :math:`(\sum_c s_c - 2 d_c y_c)^2`; without squares of a product.
+
+    The product is :math:`\sum_c d_c (y_c - g_c)`. Nothing is assumed to be calibrated: the mean is
+    linear in the label too, and is taken from the bags where they show more than the guesses.
+    """
+    if squares is None:
+        return _mean_square(change, guesses, bags, 2 * change * guesses) / 4
     # D23. Of several classes exactly one is true, which makes the square of their sum linear in y.
     if bags.task == "multiclass":
         constant, slope = 0.0, (squares.sum(axis=1, keepdims=True) - 2 * change) ** 2
     else:
         constant, slope = (squares**2).sum(axis=1).mean(), 4 * change * (change - squares)
-    own = constant + (slope * guesses).sum(axis=1).mean()
-    own += max(residual_product(slope, guesses, bags)[0], 0)
-    return float(value), beyond, float(4 * paired + own / bags.n_instances)
+    seen = max(_product(slope, guesses, bags)[0], 0)
+    return float(constant + (slope * guesses).sum(axis=1).mean() + seen)
