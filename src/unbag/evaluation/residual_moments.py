@@ -51,16 +51,9 @@ def recalibrated_moments(soft: Array, bags: Bags) -> ResidualMoments:
 
 
 def binary_moments(positives: Positives) -> ResidualMoments:
-    """Shape of a score's residual, the scores as they are or recalibrated to the bags.
-
-    Of the two the one with heavier tails: few bags cannot tell how sure scores deserve to be.
-    """
-    table = positives.table
-    laws = [
-        score_moments(table.scores[:, None], "binary", shares=table.shares, chances=chances)
-        for chances in (None, positives.chances[:, None])
-    ]
-    return max(laws, key=lambda law: law.fourth)
+    """Shape of a score's residual, with the scores recalibrated to the bags (D12)."""
+    table, chances = positives.table, positives.chances[:, None]
+    return score_moments(table.scores[:, None], "binary", shares=table.shares, chances=chances)
 
 
 def score_moments(
