@@ -44,7 +44,7 @@ class ScoreTable:
     @property
     def n_slopes(self) -> int:
         """Of the control, a linear function of score and decision: few bags allow fewer."""
-        return min(2, max(self.n_bags - 2, 0))
+        return max(min(2, self.n_bags // 2 - 1), 0)
 
     @property
     def freedom(self) -> int:

@@ -189,7 +189,7 @@ def studentised_interval(
     tail = (1 - confidence) / 2
     skewness, curvature = np.clip([spread.skewness, spread.curvature], -1.5, 1.5)
     widening = special.stdtrit(spread.freedom, 1 - tail) / special.ndtri(1 - tail)
-    widening *= np.sqrt(1 + skewness**2)
+    widening *= np.sqrt(1 + skewness**2 / 2)
     shift = skewness / 2 + curvature
     quantiles = pearson_quantile(np.array([tail, 1 - tail]), 2 * skewness + 3 * curvature)
     low, high = value + spread.deviation * (shift + widening * quantiles)
