@@ -54,7 +54,7 @@ def evaluate_amounts(predictions: Any, bags: Bags, *, confidence: float = 0.95) 
     ones, jackknife = np.ones_like(sizes), partial(jackknife_estimate, confidence=confidence)
     sums = np.column_stack([ones, sizes, sizes * noise, sizes**2 * noise, weighted])
     estimates = {
-        "mse": jackknife(_square, sums, lowest=0.0),
+        "mse": jackknife(_square, sums, lowest=0.0, least=_normal_deviation(sums.sum(axis=0))),
         "r2": jackknife(_explained, sums, below_one=True),
         "bias": jackknife(lambda s: s[..., 4] / s[..., 1], sums),
     }
@@ -100,6 +100,13 @@ def _variances(sums: Array) -> Array:
 def _square(sums: Array) -> Any:
     variance, size = _variances(sums)[..., 0], sums[..., 1]
     return variance * (1 - 1 / size) + (sums[..., 4] / size) ** 2 - sums[..., 3] / size**2
+
+
+def _normal_deviation(sums: Array) -> float:
+    """Deviation of the squared error's logarithm if residuals of bags are normal (D27)."""
+    n_bags, size = sums[0], sums[1]
+    spread = max(sums[6] - sums[4] ** 2 / size, 0) / max(n_bags - 1, 1)
+    return float(np.sqrt(2 / max(n_bags - 1, 1)) * spread / max(abs(_square(sums)), 1e-300))
 
 
 def _explained(sums: Array) -> Any:

@@ -171,12 +171,15 @@ def jackknife_estimate(
     confidence: float,
     below_one: bool = False,
     lowest: float = -np.inf,
+    least: float = 0.0,
 ) -> Estimate:
     r"""Estimate a function of sums, with the interval that leaving out each summand gives (D26).
 
     The function is taken of ``sums.sum(axis=0)``, for any number of leading axes. With `lowest`
     zero or `below_one` the interval is that of the logarithm of the value, or of one minus the
-    value, which are less skewed; if these are not positive, it is that of the value.
+    value, which are less skewed; if these are not positive, it is that of the value. With `lowest`
+    zero the interval reaches further up where summands are skewed, and allows for a deviation of
+    the logarithm of `least` (D27).
     """
     total, n_units = sums.sum(axis=0), len(sums)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -190,7 +193,12 @@ def jackknife_estimate(
     error = float(np.sqrt((n_units - 1) * values[1:].var()))
     low, high = value - reach * error, value + reach * error
     if (below_one or lowest == 0) and np.isfinite(logs).all():
-        reach *= np.sqrt((n_units - 1) * logs[1:].var())
-        low, high = np.exp(logs[0] - reach), np.exp(logs[0] + reach)
+        reach = max(
+            reach * np.sqrt((n_units - 1) * logs[1:].var()),
+            stats.norm.ppf((1 + confidence) / 2) * least,
+        )
+        parts = values[1:].mean() - values[1:]
+        skewness = 0.0 if below_one else (parts**3).sum() / max((parts**2).sum(), 1e-300) ** 1.5
+        low, high = np.exp(logs[0] - reach), np.exp(logs[0] + reach * (1 + skewness**2))
         low, high = (1 - high, 1 - low) if below_one else (low, high)
     return Estimate(value, float(low), float(high), error, *bounds)
