@@ -1,6 +1,6 @@
 """How often nominal 95 % intervals from bags cover the truth, and how wide they are.
 
-    python benchmarks/coverage.py --seed 7                  # ten minutes; resumes where it stopped
+    python benchmarks/coverage.py --seed 8                  # ten minutes; resumes where it stopped
     python benchmarks/coverage.py --datasets 100 --only rare        # a glance at some laws
 
 Every data set is drawn from a known population, whose metrics scikit-learn computes. A law of which
@@ -43,7 +43,7 @@ from unbag.randomness import numpy_generator
 
 FOLDER = Path(__file__).parent / "results" / "coverage"
 FIELDS = ["law", "metric", "truth", "datasets", "given", "coverage", "missed_below"]
-FIELDS += ["missed_above", "width", "seed"]
+FIELDS += ["missed_above", "width", "oracle", "seed"]
 ROC_CUT = 0.8
 N_BINS = 5
 
@@ -150,7 +150,7 @@ def _row(pairs: list[tuple[Estimate, float]]) -> dict:
     given = [(e.low, e.high, truth) for e, truth in pairs if e.has_interval]
     row = {"truth": f"{pairs[0][1]:.5f}", "datasets": len(pairs), "given": len(given) / len(pairs)}
     if len(given) < 0.05 * len(pairs):  # the few that slip through a reason say nothing of coverage
-        return row | dict.fromkeys(("coverage", "missed_below", "missed_above", "width"), "nan")
+        return row | dict.fromkeys(FIELDS[5:10], "nan")
     low, high, truth = np.array(given).T
     below, above = np.mean(low > truth + 1e-9), np.mean(high < truth - 1e-9)
     return row | {
@@ -158,11 +158,18 @@ def _row(pairs: list[tuple[Estimate, float]]) -> dict:
         "missed_below": f"{below:.4f}",
         "missed_above": f"{above:.4f}",
         "width": f"{np.median(high - low):.5f}",
+        "oracle": f"{_oracle([found for found, _ in pairs if found.has_interval]):.5f}",
     }
 
 
+def _oracle(found: list[Estimate]) -> float:
+    """Width of the range that holds 95 % of the estimates, cut to the range of the metric."""
+    values = np.clip([e.value for e in found], found[0].lowest, found[0].highest)
+    return float(np.ptp(np.quantile(values, [0.025, 0.975])))
+
+
 def summary(path: Path) -> str:
-    """A table by metric, one by law, and every row below 92 %."""
+    """A table by metric, one by law, rows above 97 % by reason, and every row below 92 %."""
     rows = list(csv.DictReader(path.open()))
     low = min(int(row["datasets"]) for row in rows)
     error = 100 * np.sqrt(0.95 * 0.05 / low)
@@ -177,10 +184,69 @@ def summary(path: Path) -> str:
         lines += ["|---" * 7 + "|"]
         for name in dict.fromkeys(row[key] for row in rows):
             lines.append(_counted(name, [r for r in rows if r[key] == name]))
+    lines += _conservative(rows)
     below = [r for r in rows if float(r["coverage"]) < 0.92]
     lines += ["", f"## Below 92 %: {len(below)} of {len(rows)}", ""]
     lines += [f"- {r['law']}, {r['metric']}: {100 * float(r['coverage']):.1f}" for r in below]
     return "\n".join([*lines, ""])
+
+
+REASONS = {
+    "truth at an end": "the truth is 0 or 1, so that an interval can miss it on one side only",
+    "few errors": "ten errors or fewer are expected: coverage moves in steps, and one error more "
+    "than seen is allowed for (D11, D16)",
+    "few bags": "16 bags or fewer: the outer ends of two intervals, or a law with heavy tails, "
+    "because so few bags do not show their own spread (D14, D18)",
+    "calibration error": "a sum of absolute values: the interval holds for gaps that are all noise "
+    "and for clear ones, and covers more in between (D20)",
+    "heavy noise": "Laplace noise in small bags or very unequal ones",
+    "simulation": "within two standard errors of 97 %",
+    "other": "none of these",
+}
+
+
+def _reason(row: dict, errors: dict[str, float]) -> str:
+    """Why a row covers more than 97 %."""
+    law, coverage = LAWS[row["law"]], float(row["coverage"])
+    if float(row["truth"]) in (0.0, 1.0):
+        return "truth at an end"
+    if law.sizes is not None and len(law.sizes) <= 16:
+        return "few bags"
+    if row["law"] in errors and errors[row["law"]] <= 10:
+        return "few errors"
+    if row["metric"] == "calibration_error":
+        return "calibration error"
+    if coverage <= 0.97 + 2 * np.sqrt(0.97 * 0.03 / int(row["datasets"])):
+        return "simulation"
+    return "heavy noise" if law.noise >= 2 else "other"
+
+
+def _conservative(rows: list[dict]) -> list[str]:
+    """Rows above 97 % by reason, with the length beside that of an oracle's interval."""
+    errors = {
+        r["law"]: float(r["truth"]) * LAWS[r["law"]].sizes.sum()
+        for r in rows
+        if r["metric"] == "error" and LAWS[r["law"]].sizes is not None
+    }
+    above = [r | {"reason": _reason(r, errors)} for r in rows if float(r["coverage"]) >= 0.97]
+    lines = ["", f"## Above 97 %: {len(above)} of {len(rows)}", ""]
+    lines += [
+        "The oracle knows the law of the estimate: its interval is as long as the range that holds "
+        "95 % of the estimates, cut to the range of the metric.",
+        "",
+        "| why | rows | median coverage | length, oracle's is 1 | |",
+        "|---" * 5 + "|",
+    ]
+    kept = [r | {"reason": "93 to 97 %"} for r in rows if 0.93 <= float(r["coverage"]) < 0.97]
+    for name, words in {"93 to 97 %": "for comparison", **REASONS}.items():
+        own = [r for r in kept + above if r["reason"] == name]
+        if own:
+            coverage = 100 * np.median([float(r["coverage"]) for r in own])
+            ratios = [float(r["width"]) / max(float(r["oracle"]), 1e-5) for r in own]
+            lines.append(
+                f"| {name} | {len(own)} | {coverage:.1f} | {np.median(ratios):.2f} | {words} |"
+            )
+    return lines
 
 
 def _counted(name: str, rows: list[dict]) -> str:
@@ -194,7 +260,7 @@ def main() -> None:
     """Run what is missing, then write the summary."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--datasets", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--seed", type=int, default=8)
     parser.add_argument("--only", default="", help="laws whose name begins so")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     options = parser.parse_args()
