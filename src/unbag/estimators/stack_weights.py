@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize, nnls
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from unbag.bags import Bags
 from unbag.estimators.count_regression import EFFECTS, ROUNDING
@@ -31,8 +31,9 @@ MIN_TO_SCREEN = 100
 # How many bags a first guess of weights is worth, in units of a model's risk and of a log
 # likelihood: found on tables for tuning, a gain where bags are few and little elsewhere.
 RISK_GUESS, LIKELIHOOD_GUESS = 20, 30
-# Deviation of the slope of a mixture that learned something, and bag means that are all but equal.
-SLOPE_DEVIATION, SAME = 0.25, 1e-6
+# Chance, before the bags are seen, that features say something of the label; the deviation of the
+# slope of a mixture that learned it; and what difference of bag means is rounding.
+USEFUL, SLOPE_DEVIATION, SAME = 0.8, 0.25, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,8 +283,8 @@ def shrunk_to_constant(weights: Array, data: CrossFit) -> Array:
     Regress held-out proportions on the mixture's bag means, both less what the constant predicts.
     The slope :math:`s`, with standard error :math:`\sigma`, is about :math:`N(0, \sigma^2)` if the
     mixture learned nothing and :math:`N(1, \sigma^2 + \tau^2)` if it did. The mixture keeps the
-    probability of the second, one half before the bags were seen, times the slope expected then if
-    that is below one. Without a constant model nothing moves.
+    probability of the second, times the slope expected then if that is below one. Without a
+    constant model nothing moves.
     """
     means = data.sums / data.sizes[:, None, None]
     n_folds = len(np.unique(data.folds))
@@ -309,6 +310,7 @@ def _share_learned(slope: float, variance: float) -> float:
     """Probability that something was learned, times the expected slope of what was."""
     wider = variance + SLOPE_DEVIATION**2
     odds = slope**2 / variance - (slope - 1) ** 2 / wider + np.log(variance / wider)
+    odds += 2 * logit(USEFUL)
     expected = (slope / variance + 1 / SLOPE_DEVIATION**2) / (1 / variance + 1 / SLOPE_DEVIATION**2)
     return float(expit(odds / 2) * np.clip(expected, 0, 1))
 
