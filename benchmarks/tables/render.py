@@ -39,7 +39,13 @@ held-back part decided nothing, but its first draw was run three times: before t
 boosted by counts, after it, and after its weights were drawn to a first guess. The tuning part
 decided both changes, with six small tables of R packages for the second. Draws after the first ran
 once. Tables marked † belong to the final part: they were chosen by their descriptions alone, before
-any method ran on them.
+any method ran on them, and every method ran on them once.
+
+On the tuning and held-back parts the default is that of an earlier state of the library. Since then
+it is shrunk to the overall rate where few bags leave open whether anything was learned, keeps every
+candidate for random bags, and has one candidate more for natural groups. The tuning part decided
+these changes, and with the held-back part in bags of 500 how readily it is shrunk. The final part
+is of the library after them.
 
 Pages of their own: [EM around five learners](learners/README.md) and
 [the regret of the stack](regret.md).

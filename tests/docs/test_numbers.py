@@ -226,9 +226,9 @@ def test_what_the_pages_say_of_simulated_natural_groups():
     assert all(float(row["lowest"]) >= 0.93 for row in groups)
 
 
-def test_losses_of_the_default_on_tables_kept_back():
+def test_losses_of_the_default_on_tables_of_the_final_part():
     page = (ROOT / "benchmarks" / "tables" / "results" / "README.md").read_text(encoding="utf-8")
-    half = page.partition("## In short: held-back part")[2]
+    half = page.partition("## In short: final part")[2]
     heads, row = (
         [cell.strip() for cell in re.search(pattern, half, flags=re.MULTILINE)[0].split("|")]
         for pattern in (r"^\| method .*$", r"^\| \*\*stack\*\* .*$")

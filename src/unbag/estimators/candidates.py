@@ -33,7 +33,7 @@ ONLY_PRIOR = 1e12
 # With fewer bags the rates of bags say too little for a start.
 MIN_BAGS_FOR_RATES = 100
 # Weights before any bag was seen; those of other candidates are 1.
-FIRST_GUESS = {"prior": 0.0, "rate_logistic": 0.0, "em_linear": 3.0, "em": 3.0}
+FIRST_GUESS = {"prior": 0.0, "rate_logistic": 0.0}
 
 
 def default_candidates(
@@ -96,14 +96,14 @@ def _trees(*, natural: bool, few: bool, quick: bool) -> list[tuple[str, str, int
     return [("em_rate", "rate", 15), ("em_rate_small", "rate", 4), linear]
 
 
-def first_guess(names: Sequence[str]) -> Array:
+def first_guess(names: Sequence[str], *, natural: bool) -> Array:
     """Weights of candidates before any bag was seen, up to a factor.
 
-    The constant and the naive model get weight from the bags alone. The linear start with small
-    trees after it is the best single candidate where bags are few, and EM as it comes, which
-    natural groups add, is about as good on these.
+    The constant and the naive model get weight from the bags alone. For random bags the linear
+    start with small trees after it is the best single candidate where bags are few.
     """
-    return np.array([FIRST_GUESS.get(name, 1.0) for name in names])
+    known = FIRST_GUESS if natural else FIRST_GUESS | {"em_linear": 3.0}
+    return np.array([known.get(name, 1.0) for name in names])
 
 
 def check_candidates(given: Sequence[tuple[str, Any]]) -> Candidates:

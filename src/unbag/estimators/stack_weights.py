@@ -30,7 +30,7 @@ Array = NDArray[Any]
 MIN_TO_SCREEN = 100
 # How many bags a first guess of weights is worth, in units of a model's risk and of a log
 # likelihood: found on tables for tuning, a gain where bags are few and little elsewhere.
-RISK_GUESS, LIKELIHOOD_GUESS = 20, 30
+RISK_GUESS, LIKELIHOOD_GUESS = 20, 10
 # Chance, before the bags are seen, that features say something of the label; the deviation of the
 # slope of a mixture that learned it; and what difference of bag means is rounding.
 USEFUL, SLOPE_DEVIATION, SAME = 0.8, 0.25, 1e-6
@@ -243,7 +243,7 @@ def bagged_weights(
     One choice of weights follows the noise of few bags. The average shares the weight among models
     that the bags cannot tell apart, and leaves none to those that are clearly worse. By likelihood
     and from a hundred bags on, models that are worse than the rate of the other bags take no part.
-    What bags allow to be chance goes to the constant model, see `shrunk_to_constant`.
+    By risk, what bags allow to be chance goes to the constant model: see `shrunk_to_constant`.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ def bagged_weights(
             strength = LIKELIHOOD_GUESS * per_bag
             found.append(likelihood_weights(drawn, guess=first, strength=strength))
     weights[kept] = np.mean(found, axis=0)
-    return shrunk_to_constant(weights, whole)
+    return shrunk_to_constant(weights, whole) if by == "risk" else weights
 
 
 def shrunk_to_constant(weights: Array, data: CrossFit) -> Array:

@@ -53,8 +53,8 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
     drawn to a first guess :math:`w_0` by the penalty :math:`s |w - w_0|^2` with
     :math:`s = O(1 / n)`, is averaged over draws of the :math:`n` bags. For natural groups, where
     the pairwise risk is biased, the likelihood of held-out counts with an effect of each bag takes
-    the place of the risk. Where bags allow that nothing was learned, the mixture is shrunk to the
-    constant prior: see `shrunk_to_constant`.
+    the place of the risk. Where random bags allow that nothing was learned, the mixture is shrunk
+    to the constant prior: see `shrunk_to_constant`.
 
     Parameters
     ----------
@@ -209,10 +209,11 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
     def _weigh(self, names: list[str], scores: Array, data: Bags, folds: Array, seed: int) -> None:
         """Set the weights and the risks."""
         cross = CrossFit.of(scores, data, folds)
-        by = "likelihood" if self.grouping_ == "natural" else "risk"
+        natural = self.grouping_ == "natural"
+        by, guess = "likelihood" if natural else "risk", first_guess(names, natural=natural)
         weights = np.full(len(names), 1 / len(names))
         if data.n_bags >= MIN_BAGS and len(names) > 1:
-            weights = bagged_weights(cross, by=by, seed=seed, guess=first_guess(names))
+            weights = bagged_weights(cross, by=by, seed=seed, guess=guess)
         weights = np.where(weights < NEGLIGIBLE, 0, weights)
         self.weights_ = dict(zip(names, (weights / weights.sum()).tolist(), strict=True))
         self.candidate_risks_: dict[str, Estimate] = {}
@@ -223,7 +224,7 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
                 name: estimate_risk(own, data, loss="square", parts=parts)
                 for name, own in zip(names, scores, strict=True)
             }
-            honest = _honest_scores(cross, scores, folds, data, seed, first_guess(names))
+            honest = _honest_scores(cross, scores, folds, data, seed, guess)
             self.risk_ = estimate_risk(honest, data, parts=parts)
 
     def _scores(self, X: Array) -> Array:
