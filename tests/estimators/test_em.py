@@ -219,6 +219,7 @@ def test_weights_and_soft_labels_are_the_same_fit(rng):
         learning_rate=0.07,
         min_child_samples=20,
         reg_lambda=1.0,
+        max_bin=31,  # as few as so few rows get
         n_jobs=1,
         verbose=-1,
     )

@@ -198,7 +198,7 @@ def jackknife_estimate(
             stats.norm.ppf((1 + confidence) / 2) * least,
         )
         parts = values[1:].mean() - values[1:]
-        skewness = 0.0 if below_one else (parts**3).sum() / max((parts**2).sum(), 1e-300) ** 1.5
+        skewness = 0.0 if below_one else (parts**3).sum() / max((parts**2).sum(), 1e-100) ** 1.5
         low, high = np.exp(logs[0] - reach), np.exp(logs[0] + reach * (1 + skewness**2))
         low, high = (1 - high, 1 - low) if below_one else (low, high)
     return Estimate(value, float(low), float(high), error, *bounds)
