@@ -35,12 +35,13 @@ is compared on these draws only: its mean is that of the default plus the mean d
 the two on the draws that both have. With fewer than three it cannot be first.
 
 Tables marked * belong to the tuning part: they were looked at while methods were made. The
-held-back part decided nothing of what its rows show, but its first draw was run three times: before the default got trees
-boosted by counts, after it, and after its weights were drawn to a first guess. The tuning part
-decided both changes, with six small tables of R packages for the second. Draws after the first ran
-once. Tables marked † belong to the final part: they were chosen by their descriptions alone, before
-any method ran on them. Their first draw of natural groups was run twice: it showed that weights for
-natural groups should be drawn to equal ones, which the default does since.
+held-back part decided nothing of what its rows show, but its first draw was run three times: before
+the default got trees boosted by counts, after it, and after its weights were drawn to a first
+guess. The tuning part decided both changes, with six small tables of R packages for the second.
+Draws after the first ran once. Tables marked † belong to the final part: they were chosen by their
+descriptions alone, before any method ran on them. Their first draw of natural groups was run twice:
+it showed that weights for natural groups should be drawn to equal ones, which the default does
+since.
 
 On the tuning and held-back parts the default is that of an earlier state of the library. Since then
 it is shrunk to the overall rate where few bags leave open whether anything was learned, keeps every
