@@ -71,6 +71,10 @@ def call(suite, folder, *more, methods=QUICK):
     return suite.rows.read_rows(folder / "out" / "rows.csv")
 
 
+def test_no_job_starts_after_the_minutes(tiny, tmp_path):
+    assert len(call(tiny, tmp_path, "--bags", "10", "--draws", "1", "--minutes", "0")) == 0
+
+
 def test_it_runs_resumes_and_renders(tiny, tmp_path):
     first = call(tiny, tmp_path, "--bags", "10", "natural", "--draws", "1")
     assert len(first) == 2 * 5 and first["failed"].isna().all()

@@ -11,11 +11,14 @@ that is started again leaves out what is there; a method that failed is tried ag
 from __future__ import annotations
 
 import argparse
+import itertools
+import math
 import os
 import subprocess
+import time
 import warnings
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from dataclasses import asdict
 from functools import partial
 from multiprocessing import get_context
@@ -89,16 +92,21 @@ def statement(model: Any) -> dict[str, float]:
     return {"stated": risk.value, "low": risk.low, "high": risk.high}
 
 
-def results(jobs: list[Job], work: Any, n_workers: int) -> Iterator[Row]:
-    """Rows as they are done, by this process or by workers."""
+def results(jobs: list[Job], work: Any, n_workers: int, minutes: float) -> Iterator[Row]:
+    """Rows as they are done, by this process or by workers; no job starts after these minutes."""
+    end = time.monotonic() + 60 * minutes
+    waiting = itertools.takewhile(lambda _: time.monotonic() < end, jobs)
     if n_workers == 0:
-        yield from map(work, jobs)
+        yield from map(work, waiting)
         return
     # One thread each, so that seconds compare and workers do not crowd each other out.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     with ProcessPoolExecutor(n_workers, mp_context=get_context("spawn")) as pool:
-        for future in as_completed([pool.submit(work, job) for job in jobs]):
-            yield future.result()
+        running = {pool.submit(work, job) for job in itertools.islice(waiting, n_workers)}
+        while running:
+            ended, running = wait(running, return_when=FIRST_COMPLETED)
+            running |= {pool.submit(work, job) for job in itertools.islice(waiting, len(ended))}
+            yield from (future.result() for future in ended)
 
 
 def sources_hash() -> str:
@@ -124,7 +132,7 @@ def run(options: argparse.Namespace) -> None:
     text = TextColumn("{task.description:45}")
     with Progress(text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()) as bar:
         task = bar.add_task("", total=len(wanted), completed=len(wanted) - len(jobs))
-        for row in results(jobs, work, options.jobs):
+        for row in results(jobs, work, options.jobs, options.minutes):
             append_row(path, row)
             bar.update(task, advance=1, description=f"{row.table}, {row.bags}: {row.method}")
 
@@ -139,6 +147,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--draws", type=int, default=2)
     found.add_argument("--rows", type=int, default=20_000, help="training rows at most")
     found.add_argument("--jobs", type=int, default=1, help="workers; 0 is this process")
+    found.add_argument("--minutes", type=float, default=math.inf, help="no job starts after them")
     found.add_argument("--render", action="store_true", help="write the page, too")
     return found
 

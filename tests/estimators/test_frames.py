@@ -7,7 +7,13 @@ import pytest
 from sklearn.base import clone
 
 import unbag
-from unbag import BagBoostingClassifier, BagClassifier, BagRidgeClassifier, cross_fit_risk
+from unbag import (
+    BagBoostingClassifier,
+    BagClassifier,
+    BagKernelClassifier,
+    BagRidgeClassifier,
+    cross_fit_risk,
+)
 from unbag.errors import TableError
 
 N_BAGS, SIZE = 80, 10
@@ -32,6 +38,7 @@ def problem(rng):
 
 CLASSIFIERS = [
     BagRidgeClassifier(),
+    BagKernelClassifier(random_state=0),
     BagClassifier(max_epochs=30, random_state=0),
     BagBoostingClassifier(random_state=0),
 ]

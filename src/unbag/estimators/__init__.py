@@ -5,6 +5,7 @@ from unbag.estimators.boosting_regressor import BagBoostingRegressor
 from unbag.estimators.classifier import BagClassifier
 from unbag.estimators.em import BagEMClassifier
 from unbag.estimators.image import BagImageClassifier
+from unbag.estimators.kernel import BagKernelClassifier
 from unbag.estimators.logistic import BagLogisticClassifier
 from unbag.estimators.poisson_regressor import BagPoissonRegressor
 from unbag.estimators.regressor import BagRegressor
@@ -19,6 +20,7 @@ __all__ = [
     "BagClassifier",
     "BagEMClassifier",
     "BagImageClassifier",
+    "BagKernelClassifier",
     "BagLogisticClassifier",
     "BagPoissonRegressor",
     "BagRegressor",

@@ -70,6 +70,11 @@ class BagStatistics:
         }
         return replace(self, **both)
 
+    def take(self, chosen: Array) -> BagStatistics:
+        """Of some of the bags."""
+        names = ("means", "proportions", "sizes", "noise")
+        return replace(self, **{name: getattr(self, name)[chosen] for name in names})
+
     def along(self, directions: Array) -> BagStatistics:
         """With means of the features along these directions, one a column."""
         return replace(self, means=self.means @ directions)

@@ -18,9 +18,19 @@ from unbag.estimators.instances import InstanceEstimator
 from unbag.estimators.reports import check_reports, joint_statistics
 from unbag.randomness import draw_seed
 
-__all__ = ["LikelihoodModel", "RidgeModel"]
+__all__ = ["LikelihoodModel", "RidgeModel", "penalty_grid"]
 
 Array = NDArray[Any]
+
+
+def penalty_grid(penalties: Sequence[float] | None, default: Array) -> Array:
+    """The penalties to choose from, or the default."""
+    grid = default if penalties is None else np.asarray(penalties)
+    if grid.ndim != 1 or len(grid) == 0 or not (np.isfinite(grid) & (grid >= 0)).all():
+        raise ValueError(
+            f"penalties must be a sequence of non-negative numbers, got {penalties!r}."
+        )
+    return grid
 
 
 class LinearEstimator(InstanceEstimator):
@@ -28,14 +38,6 @@ class LinearEstimator(InstanceEstimator):
 
     _arrays: ClassVar[tuple[str, ...]]  # what else a model folder holds
     penalties: Sequence[float] | None
-
-    def _penalty_grid(self, default: Array) -> Array:
-        grid = default if self.penalties is None else np.asarray(self.penalties)
-        if grid.ndim != 1 or len(grid) == 0 or not (np.isfinite(grid) & (grid >= 0)).all():
-            raise ValueError(
-                f"penalties must be a sequence of non-negative numbers, got {self.penalties!r}."
-            )
-        return grid
 
     def _set_weights(self, coefficients: Array, intercept: Array) -> None:
         single = self.task_ in ("binary", "amount")
@@ -94,7 +96,7 @@ class RidgeModel(LinearEstimator):
     def _best(self, statistics: BagStatistics) -> tuple[Array, float, Array, Array]:
         """Error of each penalty, and the best one with its weights and intercept."""
         statistics.check()
-        grid = self._penalty_grid(np.logspace(-6, 4, 60))
+        grid = penalty_grid(self.penalties, np.logspace(-6, 4, 60))
         # Features in common units are better left alone, features in units of their own are not. An
         # error from n bags has a relative standard error of sqrt(2/n); less than that is chance.
         found = []
@@ -123,7 +125,7 @@ class LikelihoodModel(LinearEstimator):
     random_state: Any
 
     def _fit_counts(self, data: Bags, outputs: Sequence[BagCounts]) -> Self:
-        grid = np.sort(self._penalty_grid(np.geomspace(0.3, 3e4, 10)))[::-1]
+        grid = np.sort(penalty_grid(self.penalties, np.geomspace(0.3, 3e4, 10)))[::-1]
         X = np.asarray(data.X, dtype=float)[data.rows]
         centre, scale = scaled_columns(X)
         X = np.column_stack([(filled(X, centre) - centre) / scale, np.ones(len(X))])

@@ -1,0 +1,95 @@
+"""Columns in which smooth functions of the features are linear: values, steps and waves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unbag.estimators.columns import scaled_columns
+from unbag.randomness import numpy_generator
+
+__all__ = ["SmoothFeatures"]
+
+Array = NDArray[Any]
+# Steps of a column with many values, of all columns, and rows that place them.
+N_STEPS, MAX_STEPS, MAX_ROWS = 7, 700, 50_000
+# A column of fewer values is left as it is.
+MIN_VALUES = 5
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothFeatures:
+    r"""Three blocks of columns: scaled features, steps at their quantiles, and random waves.
+
+    A wave is :math:`\cos(w^\top x + b)` with Gaussian :math:`w` and uniform :math:`b`: many of
+    them have the inner products of a Gaussian kernel, whose width is the deviation of the
+    instances. Every block has a total variance of one.
+
+    Attributes
+    ----------
+    directions : array of shape (n_features, n_waves)
+    phases : array of shape (n_waves,)
+    columns, thresholds : array of shape (n_steps,)
+        Feature of each step, and where it rises.
+    centre, factor : array of shape (n_columns,)
+        What is taken off all three blocks, and what they are multiplied by after that.
+
+    References
+    ----------
+    rahimi2007random
+    """
+
+    directions: Array
+    phases: Array
+    columns: Array
+    thresholds: Array
+    centre: Array
+    factor: Array
+
+    @classmethod
+    def of(cls, X: Array, *, n_waves: int, seed: int) -> Self:
+        """Place steps and waves by the instances, at most 50,000 of them."""
+        rng = numpy_generator(seed, "waves")
+        if len(X) > MAX_ROWS:
+            X = X[np.sort(rng.choice(len(X), MAX_ROWS, replace=False))]
+        X = np.asarray(X, dtype=float)
+        _, scale = scaled_columns(X)
+        width = np.sqrt(max((X / scale).var(axis=0).sum(), 1e-12))
+        directions = rng.normal(size=(X.shape[1], n_waves)) / (scale[:, None] * width)
+        phases = rng.uniform(0, 2 * np.pi, n_waves)
+        n_columns = X.shape[1] + n_waves
+        bare = cls(directions, phases, *_steps(X), np.zeros(n_columns), np.ones(n_columns))
+        return bare._scaled(X, scale)
+
+    def _scaled(self, X: Array, scale: Array) -> Self:
+        """The same with every block centred and of unit variance, by these rows."""
+        blocks, n_steps = self._blocks(X), len(self.columns)
+        factor = [1 / scale, np.ones(n_steps), np.ones(len(self.phases))]
+        for i, block in enumerate(blocks):
+            total = (block.var(axis=0) * factor[i] ** 2).sum()
+            factor[i] = factor[i] / np.sqrt(max(total, 1e-12))
+        centre = np.concatenate([block.mean(axis=0) for block in blocks])
+        parts = self.directions, self.phases, self.columns, self.thresholds
+        return type(self)(*parts, centre, np.concatenate(factor))
+
+    def _blocks(self, X: Array) -> tuple[Array, Array, Array]:
+        steps = (X[:, self.columns] > self.thresholds).astype(float)
+        return X, steps, np.cos(X @ self.directions + self.phases)
+
+    def __call__(self, X: Array) -> Array:
+        """Columns of shape (n_instances, n_columns)."""
+        blocks = self._blocks(np.asarray(X, dtype=float))
+        return (np.concatenate(blocks, axis=1) - self.centre) * self.factor
+
+
+def _steps(X: Array) -> tuple[Array, Array]:
+    """Features and thresholds: inner quantiles of columns with many values."""
+    many = [j for j, column in enumerate(X.T) if len(np.unique(column)) >= MIN_VALUES]
+    n_steps = min(N_STEPS, MAX_STEPS // max(len(many), 1))
+    levels = np.linspace(0, 1, n_steps + 2)[1:-1]
+    cuts = [np.unique(np.quantile(X[:, j], levels)) for j in many] if n_steps else []
+    columns = np.repeat(many[: len(cuts)], [len(own) for own in cuts]).astype(int)
+    return columns, np.concatenate([*cuts, np.empty(0)])
