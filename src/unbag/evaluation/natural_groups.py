@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from unbag.evaluation.printing import Printed, TextTable
 __all__ = ["GroupShares", "estimate_groups"]
 
 Array = NDArray[Any]
+EXPLAINED = 0.8  # chosen by benchmarks/election_context.py
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class GroupShares(Printed):
         By group: coefficients of the regression of rates on compositions, weighted by bag size.
         Nothing keeps them within 0 and 1.
     context : float
+    from_spread : bool
+        Whether the context is that of the spread of bags.
     n_bags : int
     """
 
@@ -45,6 +48,7 @@ class GroupShares(Printed):
     bounds: dict[Any, tuple[float, float]]
     goodman: dict[Any, float]
     context: float
+    from_spread: bool
     n_bags: int
     _model: _Counts = field(repr=False)
 
@@ -56,11 +60,15 @@ class GroupShares(Printed):
     @property
     def assumption(self) -> str:
         """What the intervals assume, in words."""
+        source = (
+            f" That is the context if {100 * EXPLAINED:g} % of the variance of what bags do to "
+            "their members goes with composition; counts do not tell whether more does."
+        )
         return (
             f"Assumed (context {self.context:g}): the expected share within a group moves by at "
             f"most {self.context:g} from bags without to bags wholly of some group, in proportion, "
             "and as much from the smallest to the largest bag. What bags do to their members "
-            "beyond that has nothing to do with composition or size."
+            f"beyond that has nothing to do with composition or size.{source * self.from_spread}"
         )
 
     def difference(self, first: Any, second: Any) -> Estimate:
@@ -131,6 +139,22 @@ class _Counts:
             self.units,
         ), group
 
+    def spread(self) -> float:
+        """Context at which composition explains the stated share of what bags do (D31).
+
+        The rest is the spread about Goodman's line, at the upper end of its 90 % interval.
+        """
+        shares = self.members / self.sizes[:, None]
+        rates = self.positives / self.sizes
+        fitted = shares @ np.linalg.lstsq(shares, rates, rcond=None)[0]
+        chance = np.clip(fitted, 0.02, 0.98)
+        freedom = len(rates) - shares.shape[1]
+        apart = np.sum((rates - fitted) ** 2) / stats.chi2.ppf(0.05, freedom)
+        apart -= np.mean(chance * (1 - chance) / self.sizes)
+        composition = shares.var(axis=0, ddof=1).sum() / 2
+        odds = EXPLAINED / (1 - EXPLAINED)
+        return float(np.sqrt(np.clip(odds * apart / max(composition, 1e-12), 0, 1)))
+
     def interval(self, weights: Array, confidence: float) -> tuple[float, float, float]:
         """Of the sum over groups of their shares times weights."""
         model, group = self.model
@@ -141,7 +165,7 @@ def estimate_groups(
     members: Any,
     positives: Any,
     *,
-    context: float,
+    context: float | Literal["spread"] = "spread",
     groups: Sequence[Any] | None = None,
     blocks: Any = None,
     confidence: float = 0.95,
@@ -164,10 +188,12 @@ def estimate_groups(
         Number of each bag's people in each group. Everybody is in exactly one.
     positives : array of shape (n_bags,)
         Number of each bag's people with the label.
-    context : float
+    context : float or "spread"
         How far the expected share within a group may move from bags without to bags wholly of some
         group, and from the smallest bag to the largest. 0 is Goodman's regression, 1 assumes next
-        to nothing. Counts do not tell it, so there is no default.
+        to nothing. Counts do not tell it. "spread" assumes that at most 80 % of the variance of
+        what bags do to their members goes with composition; counts tell the rest, which is how far
+        rates of bags of one composition differ.
     groups : sequence, optional
         Names of the groups; by default those of the columns, or numbers.
     blocks : array of shape (n_bags,), optional
@@ -211,7 +237,8 @@ def estimate_groups(
         estimates,
         {name: (float(low), float(high)) for name, (low, high) in zip(groups, bounds, strict=True)},
         dict(zip(groups, counts.goodman().tolist(), strict=True)),
-        float(context),
+        counts.context,
+        _is_spread(context),
         len(counts.sizes),
         counts,
     )
@@ -249,6 +276,12 @@ def _read(members: Any, positives: Any, context: Any, groups: Any, blocks: Any) 
         raise BagDataError("members must have no empty bag and no empty group; drop those.")
     if not ((counts >= 0) & (counts <= table.sum(axis=1) * (1 + 1e-9))).all():
         raise BagDataError("positives must lie between 0 and the members of their bag.")
-    check_reach("context", context)
     units = read_blocks(blocks, np.arange(n_bags), list(range(n_bags)))
-    return _Counts(table, counts, float(context), units)
+    found = _Counts(table, counts, 0.0, units)
+    if not _is_spread(context):
+        check_reach("context", context, 'or "spread"')
+    return replace(found, context=found.spread() if _is_spread(context) else float(context))
+
+
+def _is_spread(context: Any) -> bool:
+    return isinstance(context, str) and context == "spread"

@@ -21,11 +21,12 @@ ROUNDS = 3
 N_KNOTS = 21
 
 
-def check_reach(name: str, value: Any) -> None:
+def check_reach(name: str, value: Any, other: str = "") -> None:
     """Raise unless a bound of departures is a number of at least zero."""
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not (number and 0 <= value < np.inf):
-        raise BagDataError(f"{name} must be a number of at least 0, such as 0.3, got {value!r}.")
+        wanted = f"a number of at least 0, such as 0.3{other and f', {other}'}"
+        raise BagDataError(f"{name} must be {wanted}, got {value!r}.")
 
 
 def folded_quantile(bias: float, confidence: float) -> float:
@@ -88,7 +89,7 @@ class BoundedModel:
         value = float(self.count * weights @ self.guess + by_bag @ self._gaps)
         bias = np.abs(by_bag @ self._design - target)[self.free.shape[1] :].sum()
         # Student's law, since the variances are estimated.
-        freedom, level = max(len(self.sizes) - self._design.shape[1], 2), (1 + confidence) / 2
+        freedom, level = max(len(self.sizes) - self._used, 2), (1 + confidence) / 2
         error = np.sqrt(self._variance((by_bag / self.sizes)[self.bag] - weights))
         error *= stats.t.ppf(level, freedom) / stats.norm.ppf(level)
         return error * folded_quantile(bias / max(error, 1e-12), confidence), value
@@ -136,6 +137,12 @@ class BoundedModel:
         weighed = self._design.T / variance
         penalties = np.repeat([1e-9, penalty], [self.free.shape[1], self.bounded.shape[1]])
         return np.asarray(np.linalg.solve(weighed @ self._design + np.diag(penalties), weighed))
+
+    @cached_property
+    def _used(self) -> float:
+        """Degrees of freedom that the fit takes: penalised coefficients take a part of one each."""
+        variance = self._fit[0]
+        return float((self._design * self._solver(1.0, variance).T).sum())
 
     @cached_property
     def _fit(self) -> tuple[Array, Array, Array, float]:
