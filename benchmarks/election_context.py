@@ -109,8 +109,8 @@ def page(rows, seed):
         "# Simulated elections with hidden causes",
         "",
         f"Made by `python benchmarks/election_context.py`, seed {seed}: {counts} elections for "
-        "each number of hidden causes. Share of the 95 % intervals of `estimate_groups` that hold the "
-        "truth, if the context is that at which composition explains a share of the variance of "
+        "each number of hidden causes. Share of the 95 % intervals of `estimate_groups` that hold "
+        "the truth, if the context is that at which composition explains a share of the variance of "
         'bag effects. `context="spread"` is the last column: the smallest share of these that '
         "held the truth in over nine tenths of all elections. None is given where counts "
         "contradict the assumption: "

@@ -1,6 +1,6 @@
 """Natural groups by simulation: bag effects, shares within groups, and metrics of scores.
 
-    python benchmarks/natural_groups.py [--jobs 16]    # 90 minutes of one core
+    python benchmarks/natural_groups.py [--jobs 16]    # an hour of one core
 
 Each line of the tables is one world. Worlds in which the assumption of an interval holds come
 first; the others show what happens where it fails. A line that is in the file is not run again;
@@ -181,17 +181,17 @@ SCORES = {
     for (bags, size), (name, world) in product([(20, 20), (100, 30)], CHANCES.items())
 }
 PARTS = {
-    "effects": (run_effects, EFFECTS),
-    "groups": (run_groups, GROUPS),
-    "scores": (run_scores, SCORES),
+    "effects": (run_effects, EFFECTS, 500),
+    "groups": (run_groups, GROUPS, 1000),
+    "scores": (run_scores, SCORES, 1000),
 }
-DRAWS, DRAWS_IF_FAILS = 1000, 200
+DRAWS_IF_FAILS = 200
 
 
 def run_world(name, world):
     """One line of a table, rounded."""
-    run, worlds = PARTS[name]
-    draws = DRAWS_IF_FAILS if FAILS in world else DRAWS
+    run, worlds, draws = PARTS[name]
+    draws = DRAWS_IF_FAILS if FAILS in world else draws
     rng = np.random.default_rng(crc32(world.encode()))
     row = {"world": world, "draws": draws, **run(rng, draws, **worlds[world])}
     return {k: round(float(v), 5) if isinstance(v, float) else v for k, v in row.items()}
@@ -306,7 +306,7 @@ def main():
     with ProcessPoolExecutor(options.jobs) as pool:
         jobs = {
             pool.submit(run_world, name, world): name
-            for name, (_, worlds) in PARTS.items()
+            for name, (_, worlds, _) in PARTS.items()
             for world in worlds
             if (name, world) not in done
         }
