@@ -110,8 +110,8 @@ def page(rows, seed):
         "",
         f"Made by `python benchmarks/election_context.py`, seed {seed}: {counts} elections for "
         "each number of hidden causes. Share of the 95 % intervals of `estimate_groups` that hold "
-        "the truth, if the context is that at which composition explains a share of the variance of "
-        'bag effects. `context="spread"` is the last column: the smallest share of these that '
+        "the truth, if the context is that at which composition explains a share of the variance "
+        'of bag effects. `context="spread"` is the last column: the smallest share of these that '
         "held the truth in over nine tenths of all elections. None is given where counts "
         "contradict the assumption: "
         + ", ".join(f"{100 * share:.1f} % at {assumed:g}" for assumed, share in refused.items())

@@ -196,18 +196,35 @@ def test_the_numbers_are_compared_to_their_digits():
     assert not rounded_like("1.33", 1.336)
 
 
+def width(row, low, high):
+    return float(row[high]) - float(row[low])
+
+
 def test_what_the_pages_say_of_elections():
     rows = rows_of(ROOT / "benchmarks" / "results" / "elections.csv")
-    assert "With context 0.25 every interval holds the truth" in text_of(
-        "docs/examples/elections.md"
-    )
-    assert all(row["holds"] == "True" for row in rows if row["context"] == "0.25")
+    page = text_of("docs/examples/elections.md")
+    assert "default context every interval holds" in page and "With half of that" in page
+    stated = ("spread", "half the spread", "0.25")
+    assert all(row["holds"] == "True" for row in rows if row["stated"] in stated)
     carolina = [row for row in rows if row["election"] == "senc"]
-    assert not any(row["holds"] == "True" for row in carolina if row["context"] == "0.0")
+    assert not any(row["holds"] == "True" for row in carolina if row["stated"] == "0.0")
+    assert "half to two thirds as wide as the bounds" in page
+    for row in carolina:
+        if row["stated"] == "half the spread":
+            assert 0.5 <= width(row, "low", "high") / width(row, "bound_low", "bound_high") <= 0.67
     for row in carolina:  # "as do King's"
         assert not float(row["king_low"]) <= float(row["truth"]) <= float(row["king_high"])
     page = text_of("benchmarks/results/elections.md")
     assert "rises by 0.27" in page and "only a quarter" in text_of("docs/natural_groups.md")
+
+
+def test_what_the_pages_say_of_simulated_elections():
+    rows = rows_of(ROOT / "benchmarks" / "results" / "election_context.csv")
+    assert "in over nine tenths of all elections" in text_of("docs/examples/elections.md")
+    for assumed in {row["assumed"] for row in rows}:
+        own = [row for row in rows if row["assumed"] == assumed]
+        held = sum(float(row["holds"]) for row in own) / sum(float(row["given"]) for row in own)
+        assert (held > 0.9) == (assumed == "0.8")
 
 
 def test_what_the_pages_say_of_simulated_natural_groups():

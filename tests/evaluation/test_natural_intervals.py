@@ -1,5 +1,6 @@
 """Intervals for natural groups: bias by brute force, coverage by simulation, and where it fails."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -133,6 +134,49 @@ def test_no_interval_is_given_where_the_counts_contradict_the_assumption(rng):
     assert np.isnan(natural["auc"].if_smooth) and "counts contradict it" in str(natural)
 
 
+def test_the_context_of_the_spread_by_hand():
+    """Two groups: rates off Goodman's line by the same amount, and no chance of single people."""
+    shares = np.tile([0.2, 0.4, 0.6, 0.8], 10)
+    members = 1e12 * np.column_stack([shares, 1 - shares])
+    rates = 0.3 + 0.2 * shares + np.repeat([0.02, -0.02], 20)
+    found = unbag.estimate_groups(members, rates * 1e12)
+    apart = 40 * 0.02**2 / stats.chi2.ppf(0.05, 38)
+    assert found.context == pytest.approx(2 * np.sqrt(apart / shares.var(ddof=1)))
+    assert found.from_spread and "80 % of the variance" in found.assumption
+    stated = unbag.estimate_groups(members, rates * 1e12, context=found.context)
+    assert stated[0] == found[0] and not stated.from_spread and "80 %" not in stated.assumption
+
+
+def share_held(rng, explained, n_draws=30):
+    held = []
+    for _ in range(n_draws):
+        sizes = rng.integers(500, 5000, 100)
+        members = rng.binomial(sizes, rng.uniform(0.1, 0.9, 100))
+        members = np.column_stack([members, sizes - members])
+        x = members[:, 0] / sizes - 0.5
+        moved = np.sqrt(explained) * x / x.std() + np.sqrt(1 - explained) * rng.normal(size=100)
+        chances = np.array([0.6, 0.4]) + 0.05 * moved[:, None]
+        positives = rng.binomial(members, np.clip(chances, 0, 1))
+        found = unbag.estimate_groups(members, positives.sum(axis=1))
+        held.append(found[0].low <= positives[:, 0].sum() / members[:, 0].sum() <= found[0].high)
+    return np.mean(held)
+
+
+@pytest.mark.statistical
+def test_the_spread_covers_what_it_assumes_and_not_more(rng):
+    assert share_held(rng, 0.2) > 0.9  # four standard errors of 30 draws are 16 %
+    assert share_held(rng, 0.8) > 0.79
+    assert share_held(rng, 0.97) < 0.5
+
+
+def test_penalised_coefficients_take_a_part_of_a_degree_of_freedom(rng):
+    """Of free coefficients one each, of the bounded ones less, of constant ones none."""
+    model = small_model(rng)
+    assert 1 < model._used < 3
+    assert replace(model, bounded=1e-9 * model.bounded)._used == pytest.approx(1)
+    assert replace(model, bounded=1e4 * model.bounded)._used == pytest.approx(3, abs=1e-3)
+
+
 def test_blocks_widen_the_interval_of_groups(rng):
     county = np.repeat(np.arange(10), 8)
     members = rng.integers(100, 500, size=(80, 2))
@@ -172,7 +216,9 @@ MEMBERS = [[5, 5], [9, 1], [3, 7], [4, 6], [8, 2]]
         ({"positives": [np.nan, 2, 3, 4, 5]}, "between 0 and the members"),
         ({"context": -0.1}, "context must be a number of at least 0"),
         ({"context": np.nan}, "context must be"),
-        ({"context": "a lot"}, "context must be"),
+        ({"context": "a lot"}, "such as 0.3, or \"spread\", got 'a lot'"),
+        ({"context": None}, "context must be"),
+        ({"context": [0.1, 0.2]}, "context must be"),
         ({"confidence": 2}, "confidence"),
         ({"blocks": [1, 2]}, "blocks must have one value per bag"),
     ],

@@ -65,10 +65,11 @@ class GroupShares(Printed):
             "their members goes with composition; counts do not tell whether more does."
         )
         return (
-            f"Assumed (context {self.context:g}): the expected share within a group moves by at "
-            f"most {self.context:g} from bags without to bags wholly of some group, in proportion, "
-            "and as much from the smallest to the largest bag. What bags do to their members "
-            f"beyond that has nothing to do with composition or size.{source * self.from_spread}"
+            f"Assumed (context {self.context:.3g}): the expected share within a group moves by at "
+            f"most {self.context:.3g} from bags without to bags wholly of some group, in "
+            "proportion, and as much from the smallest to the largest bag. What bags do to their "
+            "members beyond that has nothing to do with composition or "
+            f"size.{source * self.from_spread}"
         )
 
     def difference(self, first: Any, second: Any) -> Estimate:
