@@ -31,9 +31,8 @@ import pyarrow.parquet as pq
 from unbag.estimators import BagRidgeClassifier
 from unbag.tables import Roles, open_table, scan_table
 from unbag.tables.model import TableModel
-from unbag.tables.out_of_core import net_of
+from unbag.tables.out_of_core import net_of, train_stream
 from unbag.tables.parts import BagParts, bag_sums
-from unbag.tables.streaming import train_stream
 from unbag.tables.writing import write_table
 from unbag.training import Settings, Trial, train
 

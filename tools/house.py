@@ -89,8 +89,12 @@ def _lazy(tree: ast.Module, known: set[str]) -> set[str]:
 def _public(tree: ast.Module) -> list[str]:
     for node in tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            return [str(word) for word in ast.literal_eval(node.value)]
-    return []
+            if isinstance(node.value, ast.List):
+                return [str(word) for word in ast.literal_eval(node.value)]
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_HOMES":
+            return " ".join(ast.literal_eval(node.value).values()).split()
+    kinds = ast.FunctionDef | ast.ClassDef
+    return [n.name for n in tree.body if isinstance(n, kinds) and not n.name.startswith("_")]
 
 
 def reached(modules: dict[str, Module], starts: tuple[str, ...] = ("unbag", "unbag.cli")) -> set:

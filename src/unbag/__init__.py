@@ -47,88 +47,22 @@ if TYPE_CHECKING:
     from unbag.tables import FitOptions, Roles, TableModel, learn_table
 
 __version__ = "0.2.0"
-__all__ = [
-    "BagBatch",
-    "BagBoostingClassifier",
-    "BagBoostingRegressor",
-    "BagClassifier",
-    "BagEMClassifier",
-    "BagImageClassifier",
-    "BagKFold",
-    "BagKernelClassifier",
-    "BagLogisticClassifier",
-    "BagPoissonRegressor",
-    "BagRegressor",
-    "BagRidgeClassifier",
-    "BagRidgeRegressor",
-    "BagStackingClassifier",
-    "BagTarget",
-    "Bags",
-    "FitOptions",
-    "Roles",
-    "TableEncoder",
-    "TableModel",
-    "bag_learning_curve",
-    "bag_posterior",
-    "bag_scorer",
-    "check_bags",
-    "check_flip",
-    "column_importance",
-    "compare_models",
-    "cross_fit_risk",
-    "cross_fit_scores",
-    "estimate_groups",
-    "estimate_risk",
-    "evaluate",
-    "learn_table",
-    "make_bags",
-    "plan_bags",
-    "planning",
-    "privacy_noise",
-    "repair_flip",
-    "rules",
-    "search_trials",
-    "split_bags",
-]
 _HOMES = {
-    "unbag": ("planning", "rules"),
-    "unbag.bags": ("BagBatch", "BagKFold", "BagTarget", "Bags", "make_bags", "split_bags"),
-    "unbag.estimators": (
-        "BagBoostingClassifier",
-        "BagBoostingRegressor",
-        "BagClassifier",
-        "BagEMClassifier",
-        "BagImageClassifier",
-        "BagKernelClassifier",
-        "BagLogisticClassifier",
-        "BagPoissonRegressor",
-        "BagRegressor",
-        "BagRidgeClassifier",
-        "BagRidgeRegressor",
-        "BagStackingClassifier",
-    ),
-    "unbag.evaluation": (
-        "bag_learning_curve",
-        "bag_scorer",
-        "check_bags",
-        "check_flip",
-        "column_importance",
-        "compare_models",
-        "cross_fit_risk",
-        "cross_fit_scores",
-        "estimate_groups",
-        "estimate_risk",
-        "evaluate",
-        "privacy_noise",
-        "repair_flip",
-        "search_trials",
-    ),
-    "unbag.frames": ("TableEncoder",),
-    "unbag.tables": ("FitOptions", "Roles", "TableModel", "learn_table"),
-    "unbag.planning": ("plan_bags",),
-    "unbag.posterior": ("bag_posterior",),
+    "unbag": "planning rules",
+    "unbag.bags": "BagBatch BagKFold BagTarget Bags make_bags split_bags",
+    "unbag.estimators": "BagBoostingClassifier BagBoostingRegressor BagClassifier BagEMClassifier "
+    "BagImageClassifier BagKernelClassifier BagLogisticClassifier BagPoissonRegressor "
+    "BagRegressor BagRidgeClassifier BagRidgeRegressor BagStackingClassifier",
+    "unbag.evaluation": "bag_learning_curve bag_scorer check_bags check_flip column_importance "
+    "compare_models cross_fit_risk cross_fit_scores estimate_groups estimate_risk evaluate "
+    "privacy_noise repair_flip search_trials",
+    "unbag.frames": "TableEncoder",
+    "unbag.tables": "FitOptions Roles TableModel learn_table",
+    "unbag.planning": "plan_bags",
+    "unbag.posterior": "bag_posterior",
 }
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
+_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:

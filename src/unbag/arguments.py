@@ -8,26 +8,9 @@ from typing import Any
 
 import torch
 
-__all__ = [
-    "check_choice",
-    "check_device",
-    "check_names",
-    "check_share",
-    "check_some",
-    "check_whole",
-]
-
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
-    """Raise if a value is not one of the choices.
-
-    Examples
-    --------
-    >>> check_choice("schedule", "linear", ("constant", "cosine"))
-    Traceback (most recent call last):
-    ...
-    ValueError: schedule must be 'constant' or 'cosine', got 'linear'.
-    """
+    """Raise if a value is not one of the choices."""
     if not isinstance(value, str) or value not in choices:
         *others, last = map(repr, choices)
         raise ValueError(f"{name} must be {', '.join(others)} or {last}, got {value!r}.")

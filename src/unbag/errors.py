@@ -2,20 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "BagDataError",
-    "BagDataWarning",
-    "ConditionError",
-    "MissingExtraError",
-    "SplitBagsWarning",
-    "StackingWarning",
-    "TableError",
-    "TrainingError",
-    "UnbagError",
-    "UnbagWarning",
-    "WorkerError",
-]
-
 
 class UnbagError(Exception):
     """Base class of all errors of the library."""

@@ -8,25 +8,9 @@ from typing import Any
 
 from unbag.errors import MissingExtraError
 
-__all__ = ["has_module", "import_extra"]
-
 
 def import_extra(module: str, *, extra: str, purpose: str) -> Any:
-    """Import an optional dependency, or raise an error that says how to install it.
-
-    Parameters
-    ----------
-    module : str
-        Module to import.
-    extra : str
-        Extra of this package that installs it.
-    purpose : str
-        The feature that needs it, for the message.
-
-    Raises
-    ------
-    MissingExtraError
-        If the module is not installed.
+    """Import an optional dependency, or raise an error with the line that installs it.
 
     Examples
     --------
@@ -47,11 +31,5 @@ def import_extra(module: str, *, extra: str, purpose: str) -> Any:
 
 
 def has_module(name: str) -> bool:
-    """Whether an optional dependency is installed, without importing it.
-
-    Examples
-    --------
-    >>> has_module("no_such_module")
-    False
-    """
+    """Whether an optional dependency is installed, without importing it."""
     return importlib.util.find_spec(name) is not None

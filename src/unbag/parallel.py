@@ -1,4 +1,4 @@
-"""Independent jobs, each done once: in this process, in several, or as Ray tasks."""
+"""Independent jobs in this process, in several processes, or as Ray tasks."""
 
 from __future__ import annotations
 
@@ -10,41 +10,25 @@ from typing import Any
 from unbag.errors import WorkerError
 from unbag.extras import import_extra
 
-__all__ = [
-    "Executor",
-    "ProcessExecutor",
-    "RayExecutor",
-    "SerialExecutor",
-    "connect",
-    "get_executor",
-]
-
 Job = Callable[[Any, Any], Any]
 """A function of what all jobs share, and of the job's own argument; importable by name."""
 
 
 class Executor(ABC):
-    """Where independent jobs run. Every executor gives the same results."""
+    """Runs independent jobs. Every executor gives the same results."""
 
     @property
     @abstractmethod
     def n_workers(self) -> int:
-        """How many jobs run at once."""
+        """Number of parallel jobs."""
 
     @abstractmethod
     def finished(
         self, function: Job, jobs: Sequence[Any], *, shared: Any = None
     ) -> Iterator[tuple[int, Any]]:
-        """Yield the number and the result of each job as it is done, every number once.
+        """Yield number and result of each job ``function(shared, job)`` as it finishes, each once.
 
-        Parameters
-        ----------
-        function : function
-            Called as ``function(shared, job)``.
-        jobs : sequence
-            One argument a job.
-        shared : object
-            What all jobs need, such as data; sent to a worker once, and not to be changed.
+        `shared` is data for all jobs, sent to a worker once; jobs must not change it.
         """
 
     def map(self, function: Job, jobs: Sequence[Any], *, shared: Any = None) -> list[Any]:
@@ -54,33 +38,22 @@ class Executor(ABC):
 
 
 class SerialExecutor(Executor):
-    """One job after the other, in this process.
-
-    Examples
-    --------
-    >>> SerialExecutor().map(pow, [1, 2, 3], shared=2)
-    [2, 4, 8]
-    """
+    """Runs one job after the other in this process."""
 
     n_workers = 1
 
     def finished(
         self, function: Job, jobs: Sequence[Any], *, shared: Any = None
     ) -> Iterator[tuple[int, Any]]:
-        """Run each job when its result is asked for."""
+        """Run each job when its result is requested."""
         for number, job in enumerate(jobs):
             yield number, function(shared, job)
 
 
 class ProcessExecutor(Executor):
-    """Jobs in processes of this machine, by joblib.
+    """Runs jobs in processes of this machine by joblib; -1 means one per core.
 
-    Parameters
-    ----------
-    n_jobs : int
-        Processes; -1 takes as many as there are cores.
-    max_retries : int
-        How often jobs that were lost with a killed process are run again.
+    Jobs lost with a killed process are run again up to `max_retries` times.
     """
 
     def __init__(self, n_jobs: int = -1, *, max_retries: int = 3) -> None:
@@ -96,7 +69,7 @@ class ProcessExecutor(Executor):
     def finished(
         self, function: Job, jobs: Sequence[Any], *, shared: Any = None
     ) -> Iterator[tuple[int, Any]]:
-        """Run the jobs; joblib gives up when a process is killed, so what is left starts again."""
+        """Run the jobs; joblib stops when a process is killed, so remaining jobs start again."""
         from joblib import Parallel, delayed
         from joblib.externals.loky.process_executor import BrokenProcessPool
 
@@ -122,16 +95,9 @@ def _numbered(function: Job, shared: Any, number: int, job: Any) -> tuple[int, A
 
 
 class RayExecutor(Executor):
-    """Each job a Ray task; Ray runs a task again when its worker or machine is lost.
+    """Runs each job as a Ray task, which Ray runs again if its worker or machine is lost.
 
-    Parameters
-    ----------
-    address : str
-        "local", or the address of a cluster.
-    max_retries : int
-        How often a lost task is run again.
-    gpus_per_job : float
-        GPUs that each job has to itself; Ray hides them from jobs that ask for none.
+    `gpus_per_job` GPUs are reserved for each job; Ray hides them from other jobs.
     """
 
     def __init__(
@@ -142,7 +108,7 @@ class RayExecutor(Executor):
 
     @property
     def n_workers(self) -> int:
-        """How many jobs, each of one CPU and perhaps of GPUs, the cluster now has room for."""
+        """Number of jobs for which the cluster has CPUs and GPUs."""
         has = self.ray.cluster_resources()
         room = has.get("CPU", 1)
         if self.gpus_per_job:
@@ -152,7 +118,7 @@ class RayExecutor(Executor):
     def finished(
         self, function: Job, jobs: Sequence[Any], *, shared: Any = None
     ) -> Iterator[tuple[int, Any]]:
-        """Submit all jobs and yield them as they are done; `shared` is stored once."""
+        """Submit all jobs and yield them as they finish; `shared` is stored once."""
         resources = {"max_retries": self.max_retries, "num_gpus": self.gpus_per_job}
         task = self.ray.remote(**resources)(function)
         common = self.ray.put(shared)
@@ -172,13 +138,7 @@ class RayExecutor(Executor):
 
 
 def connect(address: str) -> Any:
-    """Return the `ray` module, connected to a cluster; an existing connection is kept.
-
-    Parameters
-    ----------
-    address : str
-        "local" starts Ray on this machine; anything else is an address that Ray understands.
-    """
+    """Return the `ray` module, connected to a cluster ("local" starts one); keep a connection."""
     ray = import_extra("ray", extra="ray", purpose=f"--ray {address}")
     if ray.is_initialized():
         return ray
@@ -193,7 +153,7 @@ def connect(address: str) -> Any:
 
 
 def _knock(address: str, *, seconds: float = 10) -> None:
-    """Fail at once where nobody listens: Ray itself would try for many minutes."""
+    """Fail at once if nothing listens; Ray itself would try for many minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if port.isdigit():
         socket.create_connection((host.strip("[]"), int(port)), timeout=seconds).close()
@@ -205,17 +165,12 @@ def get_executor(*, n_jobs: int = 1, ray: str | None = None, gpus_per_job: float
     Parameters
     ----------
     n_jobs : int
-        Processes of this machine; 1 is this process.
+        Processes of this machine; 1 means this process.
     ray : str, optional
         "local" starts Ray on this machine; an address such as "auto" or "ray://head:10001" joins a
         cluster. Needs the extra ``unbag[ray]``.
     gpus_per_job : float
-        Only with `ray`: GPUs that each job has to itself.
-
-    Examples
-    --------
-    >>> get_executor()
-    <unbag.parallel.SerialExecutor object at ...>
+        Only with `ray`: GPUs reserved for each job.
     """
     if ray is not None:
         return RayExecutor(ray, gpus_per_job=gpus_per_job)

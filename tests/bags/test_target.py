@@ -109,14 +109,6 @@ def test_noise_is_a_number_a_mapping_or_one_value_an_instance(target):
         BagTarget(ids, values, noise_variance=-1.0)
 
 
-def test_pickles_without_noise_are_read(target):
-    make, arguments, state = target.__reduce__()
-    old = make(*arguments)
-    old.__setstate__(state[:3])
-    assert old.bags.tolist() == target.bags.tolist()
-    assert old.noise_variance is None
-
-
 def test_bad_targets_are_refused():
     with pytest.raises(BagDataError, match="bag 'b' has none"):
         BagTarget(["a", "b"], {"a": 0.5})

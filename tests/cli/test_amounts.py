@@ -80,7 +80,7 @@ MALFORMED = {
     "an unknown learner": (FIT, [*AVERAGE, "--model", "forest"], "forest"),
     "rounded amounts": (FIT, [*AVERAGE, "--noise", "rounding"], "the noise 'rounding'"),
     "a size that differs": (FIT[:4], [*AVERAGE, "--size", "day"], "number of rows"),
-    "not constant in bags": (FIT, ["--average", "x"], "not the same as in the bag's first row"),
+    "not constant in bags": (FIT, ["--average", "x"], "differs from the first row"),
 }
 
 
@@ -103,7 +103,10 @@ TABLES = {
     "negative noise": ({"noise": lambda c: 0 * c["energy"] - 1}, "must not be negative"),
     "equal averages": ({"energy": lambda c: 0 * c["energy"] + 4}, "all 24 bags have the average 4"),
     "the sum among the features": ({"day": lambda c: 12 * c["energy"]}, "'day' is the count"),
-    "one bag": ({"bag": lambda c: 0 * c["bag"], "energy": lambda c: 0 * c["energy"]}, "of one bag"),
+    "one bag": (
+        {"bag": lambda c: 0 * c["bag"], "energy": lambda c: 0 * c["energy"]},
+        "belong to one bag",
+    ),
 }
 
 
@@ -120,4 +123,4 @@ def test_a_model_of_amounts_has_no_bounds_for_natural_groups(folder):
     result = call("evaluate", folder / "model", folder / "new.csv", "--grouping", "natural")
     assert result.exit_code != 0 and "'random' for amounts" in result.output
     result = call("evaluate", folder / "model", folder / "new.csv", "--average", "x")
-    assert result.exit_code != 0 and "not the same" in result.output
+    assert result.exit_code != 0 and "differs from" in result.output

@@ -15,8 +15,8 @@ from unbag.frames.chunks import TableInMemory
 from unbag.models import Standardize
 from unbag.rules import RULES
 from unbag.tables import read_bags, scan_table
+from unbag.tables.out_of_core import _Stream, train_stream
 from unbag.tables.parts import BagParts, bag_sums, plan_parts
-from unbag.tables.streaming import _Stream, train_stream
 from unbag.training import Settings, Trial
 
 SIZES = [3, 5, 2, 40, 7, 4, 6, 60, 5, 3, 2, 8]
@@ -76,7 +76,7 @@ def test_files_are_gone_afterwards(table, tmp_path):
 @pytest.mark.parametrize("change", [lambda t: t.slice(1), lambda t: pa.concat_tables([t, t[:1]])])
 def test_a_table_that_changed_is_refused_and_leaves_no_files(table, tmp_path, change):
     source = TableInMemory(change(table.source.table), chunk_rows=11)
-    with pytest.raises(TableError, match="changed while it was read"):
+    with pytest.raises(TableError, match="changed during reading"):
         BagParts(replace(table, source=source), everything(table), folder=tmp_path)
     assert not list(tmp_path.iterdir())
 
@@ -97,7 +97,7 @@ def test_the_closed_form_is_that_of_memory(table):
 def test_features_are_standardised_by_as_many_parts_as_have_enough_rows(
     table, rows_per_part, wanted, monkeypatch
 ):
-    monkeypatch.setattr("unbag.tables.streaming.SAMPLE_ROWS", wanted)
+    monkeypatch.setattr("unbag.tables.out_of_core.SAMPLE_ROWS", wanted)
     with BagParts(table, everything(table), rows_per_part=rows_per_part) as parts:
         stream = _Stream([Trial()], parts, ["all"], "mlp", Settings())
         rows = [np.concatenate([X for X, _ in parts.rows([n])]) for n in parts.parts["all"]]
@@ -138,7 +138,7 @@ def test_the_exactness_check_sees_truncated_bags(table, monkeypatch):
         whole, _ = stream._all_logits(parts.parts["all"][0])
         rows = parts.rows
         monkeypatch.setattr(parts, "rows", lambda p, **options: list(rows(p, n_rows=9))[:3])
-        with pytest.raises(ValueError, match="another size"):
+        with pytest.raises(ValueError, match="changed during reading"):
             stream._large_step(parts.parts["all"][0])
     assert whole.shape[1] == sum(SIZES)
 

@@ -83,13 +83,13 @@ GOOD = {"g": ["a", "a", "b"], "rate": [0.5, 0.5, 1.0], "x": [1.0, 2.0, 3.0]}
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"rate": [0.5, 0.4, 1.0]}, "row 2, column 'rate', bag 'a': 'rate' is not the same"),
+        ({"rate": [0.5, 0.4, 1.0]}, "row 2, column 'rate', bag 'a': 'rate' differs"),
         ({"rate": [0.5, 0.5, 1.5]}, "row 3, column 'rate', bag 'b': .* between 0 and 1.*--noise"),
         ({"rate": [50, 50, 100]}, "row 1, column 'rate'.*such bags.*Divide percentages by 100"),
         ({"rate": ["50%", "50%", "100%"]}, "row 1, column 'rate': '50%' is no number.*0.5 for 50%"),
         ({"rate": [0.5, 0.5, None]}, "row 3, column 'rate': the value is missing"),
-        ({"g": ["a", None, "b"]}, "row 2, column 'g': the row names no bag"),
-        ({"g": ["a", "a", "a"], "rate": [0.5] * 3}, "all rows are of one bag"),
+        ({"g": ["a", None, "b"]}, "row 2, column 'g': the bag of this row is missing"),
+        ({"g": ["a", "a", "a"], "rate": [0.5] * 3}, "all rows belong to one bag"),
         ({"x": [1.0, 1.0, 1.0]}, "x: not used: always the same"),
         ({"rate": ["1", "1", "x"]}, "row 3, column 'rate': 'x' is no number"),
     ],
@@ -115,7 +115,7 @@ def test_a_bad_bag_is_named(change, message):
         (
             {"rate": [0.5, 0.5, 1.5], "s": [1, 1, 0]},
             Roles("g", ("rate",), noise="s"),
-            "row 3, column 'rate', bag 'b'.*but for its stated noise",
+            "row 3, column 'rate', bag 'b'.*up to the stated noise",
         ),
         (
             {"n": [0.5, 0.5, 0.5], "s": [1, 1, 0]},
@@ -125,7 +125,7 @@ def test_a_bad_bag_is_named(change, message):
         (
             {"n": [-9, -9, 1], "s": [0.01, 0.01, 0.01]},
             Roles("g", counts=("n",), noise="s"),
-            "column 'n', bag 'a'.*but for its stated noise",
+            "column 'n', bag 'a'.*up to the stated noise",
         ),
         ({}, Roles("g", ("ratio",)), "no column 'ratio'.*Did you mean 'rate'"),
     ],
@@ -148,7 +148,7 @@ def test_noise_of_variance_zero_is_no_noise():
     [
         ({"g": ["a"], "rate": [0.5]}, "bag 'b': the bag is not in the bag table"),
         ({"g": ["a", "b", "c"], "rate": [0.5, 1, 1]}, "bag 'c': the bag has no instances"),
-        ({"g": ["a", "b", "b"], "rate": [0.5, 1, 1]}, "bag 'b': the bag comes more than once"),
+        ({"g": ["a", "b", "b"], "rate": [0.5, 1, 1]}, "bag 'b': the bag occurs more than once"),
     ],
 )
 def test_bag_tables_must_match_the_instances(bags, message):
@@ -189,7 +189,7 @@ def test_a_decimal_comma_is_named(tmp_path, mark):
     ],
 )
 def test_a_column_has_one_meaning(named):
-    with pytest.raises(TableError, match="two meanings"):
+    with pytest.raises(TableError, match="two roles"):
         Roles("g", ("rate",), **named)
 
 

@@ -17,36 +17,34 @@ from unbag.bags.reading import read_ids, read_noise, read_ranges, read_values, r
 from unbag.bags.tasks import find_task
 from unbag.errors import BagDataError
 
-__all__ = ["Bags"]
-
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Bags:
-    """Instances in bags with known proportions. Use `Bags.from_arrays` or `make_bags` to make one.
+    """Instances in bags with known proportions, made by `Bags.from_arrays` or `make_bags`.
 
     Attributes
     ----------
     X : array or tensor of shape (n_instances, ...)
-        The instances, in the original order; never copied.
+        The instances in their original order, not copied.
     rows : array of shape (n_instances,)
         Row numbers of `X`, bag by bag.
     sizes : array of shape (n_bags,)
-        Instances in each bag.
+        Number of instances of each bag.
     proportions : array of shape (n_bags,) or (n_bags, n_outputs)
         Average label of each bag.
     ids : list of length n_bags
-        The user's id of each bag.
+        ID of each bag.
     noise_variance : array of shape (n_bags,), optional
         Known variance of the noise in the proportions.
     task : {"binary", "multiclass", "multilabel", "amount"}
-        The kind of label. With "amount" the proportions are averages of real numbers.
+        Kind of label. For "amount" the proportions are averages of real numbers.
     weights : array of shape (n_instances,), optional
         For amounts: weight of each row of `X` in the average of its bag, such as its exposure.
     ranges : array of shape (n_bags, 2), optional
-        Least and largest count of each bag, where only a range is known; proportions are then the
-        middles of the ranges.
+        Smallest and largest possible count of each bag, if only ranges are known; proportions are
+        then their midpoints.
     """
 
     X: Any
@@ -87,35 +85,34 @@ class Bags:
         X : array, tensor or data frame of shape (n_instances, ...)
             The instances.
         bags : array of shape (n_instances,), optional
-            Bag id of each instance, of any hashable type. Pass this or `offsets`.
+            Bag ID of each instance, of any hashable type. Pass this or `offsets`.
         offsets : array of shape (n_bags + 1,), optional
             Bag ``i`` is rows ``offsets[i]`` to ``offsets[i + 1]`` of `X`.
         y : array of shape (n_instances,) or (n_instances, n_outputs), optional
-            Each instance's bag proportion. Pass exactly one of `y`, `proportions` and `counts`.
-        proportions, counts : mapping from bag id, or array of shape (n_bags, ...), optional
+            Bag proportion of each instance. Pass exactly one of `y`, `proportions` and `counts`.
+        proportions, counts : mapping from bag ID, or array of shape (n_bags, ...), optional
             Average label, or number of positive labels, of each bag. An array is matched by
-            `bag_ids`, or else by the bags' first appearance. A pandas Series or frame is matched
-            by its index.
-        sums : mapping from bag id, or array of shape (n_bags,), optional
+            `bag_ids`, or else in order of the bags' first appearance. A pandas object is matched by
+            its index.
+        sums : mapping from bag ID, or array of shape (n_bags,), optional
             Sum of the amounts of each bag, instead of counts.
         bag_ids : array of shape (n_bags,), optional
-            Bag ids for an array of proportions, counts or noise variances.
+            Bag IDs for an array of proportions, counts or noise variances.
         noise_variance : float, mapping, array or "rounding", optional
-            Known variance of independent zero-mean noise in the proportions, or in the counts or
-            sums if these are passed. An array has one value per instance with `y`, and one per bag
-            otherwise. "rounding" finds the step that proportions were rounded to and
-            takes its square divided by 12.
+            Known variance of independent zero-mean noise in the proportions, counts or sums,
+            whichever is passed. An array has one value per instance with `y`, and one per bag
+            otherwise. "rounding" detects the step of rounded proportions and takes its square
+            divided by 12.
         task : {"binary", "multiclass", "multilabel", "amount"}, optional
-            None infers it: one column is binary, several columns that sum to one (up to rounding
-            and known noise) are multiclass, other columns are multilabel, `sums` are of amounts.
-            Values of an "amount" may be any numbers.
+            By default inferred: one column is binary, several columns that sum to one (up to
+            rounding and known noise) are multiclass, others multilabel, `sums` are amounts.
         weights : array of shape (n_instances,), optional
-            For amounts: weight of each instance in the average of its bag. An average is then a
-            weighted mean, and `sums` are divided by the sum of the weights. With exposures as
+            For amounts: weight of each instance in the average of its bag. Averages are then
+            weighted means, and `sums` are divided by the sum of the weights. With exposures as
             weights and numbers of events as sums, averages are rates.
-        upper : as the proportions or counts, optional
-            Largest proportion or count of each bag, where only a range is known, such as "under 5"
-            or "10 to 20 %": `y`, `proportions` or `counts` are then the least ones.
+        upper : like the proportions or counts, optional
+            Upper end of ranges such as "under 5" or "10 to 20 %". `y`, `proportions` or `counts`
+            are then the lower ends.
 
         Raises
         ------
@@ -208,7 +205,7 @@ class Bags:
 
     @cached_property
     def totals(self) -> Array:
-        """Sum of the weights of each bag; without any, its size."""
+        """Sum of the weights of each bag; without weights, its size."""
         return self.sizes if self.weights is None else self._sum(self.weights)
 
     @property
@@ -263,7 +260,7 @@ class Bags:
         return replace(self, X=self.X[self.rows], rows=np.arange(self.n_instances), weights=weights)
 
     def mean(self, values: Array) -> Array:
-        """Mean over each bag of per-instance values in the order of `X`, by their weights."""
+        """Weighted mean over each bag of values in the order of `X`."""
         values = np.asarray(values)
         extra = [1] * (values.ndim - 1)
         if self.weights is not None:

@@ -1,4 +1,4 @@
-"""A minibatch of bags as the rules see it. Only this module knows the layout of instances."""
+"""A minibatch of bags as rules see it. Only this module knows the layout of instances."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-
-__all__ = ["BagBatch", "Task", "as_scores"]
 
 Task = Literal["binary", "multiclass", "multilabel", "amount"]
 MANY_INSTANCES = 2**14
@@ -179,14 +177,14 @@ class BagBatch:
 
 
 def as_scores(outputs: Tensor, task: Task) -> Tensor:
-    """Turn outputs of a net, on the last axis, into probabilities; amounts are the outputs."""
+    """Turn outputs of a net (last axis) into probabilities; amounts are the outputs themselves."""
     if task == "amount":
         return outputs
     return outputs.softmax(dim=-1) if task == "multiclass" else outputs.sigmoid()
 
 
 def _at_least_single(values: Tensor) -> Tensor:
-    """Integers and half precision as floats, which add up a bag without rounding its count."""
+    """Convert integers and half precision to floats, so that sums over a bag are not rounded."""
     if not values.is_floating_point():
         return values.to(torch.get_default_dtype())
     return values.float() if values.element_size() < 4 else values

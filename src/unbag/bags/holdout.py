@@ -1,4 +1,4 @@
-"""Split whole bags into parts that train, choose between models and evaluate, or into folds."""
+"""Split whole bags into training, choosing and judging parts, or into folds."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from unbag.arguments import check_share
 from unbag.errors import BagDataError
 from unbag.randomness import numpy_generator
 
-__all__ = ["MIN_BAGS", "BagSplit", "fold_bags", "hold_out_bags", "take_bags"]
-
 Array = NDArray[Any]
 # Fewer bags measure a risk within a factor of two at best.
 MIN_BAGS = 10
@@ -26,7 +24,7 @@ MIN_TRAINING = 2
 
 @dataclass(frozen=True)
 class BagSplit:
-    """Positions of the bags that train, that choose between models, and that judge the choice."""
+    """Positions of bags for training, for choosing between models, and for judging the choice."""
 
     training: Array
     choosing: Array
@@ -46,19 +44,9 @@ def hold_out_bags(
     max_rows: int | None = None,
     name: str = "The share of held-out bags",
 ) -> BagSplit:
-    """Hold out random bags, at least three of each kind.
+    """Hold out random bags, at least three of each kind, with at most `max_rows` instances each.
 
-    Parameters
-    ----------
-    sizes : array of shape (n_bags,)
-        Number of instances of each bag.
-    judge, choose : float
-        Share of the bags that judges, and share that chooses; 0 for none.
-    seed : int
-    max_rows : int, optional
-        Most instances that either part may have.
-    name : str
-        What an error calls the shares.
+    `judge` and `choose` are shares of the bags; errors call them `name`.
 
     Examples
     --------
@@ -93,19 +81,13 @@ def _part_size(share: float, n_bags: int) -> int:
 
 
 def fold_bags(n_bags: int, *, n_folds: int, seed: int) -> list[Array]:
-    """Deal the bags to folds at random; every bag is in one of them.
-
-    Examples
-    --------
-    >>> [len(fold) for fold in fold_bags(23, n_folds=4, seed=0)]
-    [6, 6, 6, 5]
-    """
+    """Assign the bags to folds at random."""
     order = numpy_generator(seed, "folds").permutation(n_bags)
     return [np.sort(fold) for fold in np.array_split(order, n_folds)]
 
 
 def take_bags(sizes: Any, *, max_rows: int, seed: int = 0) -> Array:
-    """Positions of random bags, as many as have `max_rows` instances, but at least three."""
+    """Positions of random bags with at most `max_rows` instances, but at least three."""
     sizes = np.asarray(sizes)
     order = numpy_generator(seed, "some").permutation(len(sizes))
     return np.sort(_limited(order, sizes, max_rows))

@@ -15,8 +15,6 @@ from unbag.bags.target import bags_of, refuse_without_bags, variance_of
 from unbag.errors import BagDataError
 from unbag.randomness import numpy_generator
 
-__all__ = ["as_bags", "cut_batches", "make_bags", "split_bags"]
-
 Array = NDArray[Any]
 
 
@@ -79,23 +77,9 @@ def as_bags(
     task: Task | None = None,
     weights: Any = None,
 ) -> Bags:
-    """Return `Bags` unchanged, or make them from the arrays that `fit` takes.
+    """Return `Bags` unchanged, or make them from the arguments of `fit`.
 
-    Parameters
-    ----------
-    X : Bags, array of shape (n_instances, ...), or None
-        None if the features are not needed.
-    y : array of shape (n_instances,) or (n_instances, n_outputs), optional
-        Each instance's bag proportion, or a `BagTarget`. Without `bags`, the label 0 or 1 of
-        each instance. Must be None when `X` is a `Bags`.
-    bags : array of shape (n_instances,), optional
-        Bag of each instance.
-    noise_variance : float, mapping from bag, array of shape (n_instances,), or "rounding"
-        Known variance of the noise in the proportions.
-    task : {"binary", "multiclass", "multilabel", "amount"}, optional
-        None reads it off the proportions.
-    weights : array of shape (n_instances,), optional
-        Weight of each instance in the average amount of its bag.
+    `X` is None if features are not needed. Without `bags`, `y` has the label of each instance.
 
     Examples
     --------
@@ -164,14 +148,9 @@ def split_bags(bags: Bags, *, share: float, seed: int) -> tuple[Bags, Bags]:
 def cut_batches(
     n_bags: int, *, bags_per_batch: int, seed: int | None, epoch: int = 0
 ) -> Iterator[Array]:
-    """Cut a random order of the bags into batches whose sizes differ by at most one bag.
+    """Cut a random order of the bags into batches whose sizes differ by at most one.
 
     Each `epoch` has its own order. Without a seed, bags keep their order.
-
-    Examples
-    --------
-    >>> [len(batch) for batch in cut_batches(7, bags_per_batch=3, seed=0)]
-    [4, 3]
     """
     order = np.arange(n_bags)
     if seed is not None:

@@ -1,4 +1,4 @@
-"""Rounding and noise of proportions: find unstated rounding, refuse implausible variances."""
+"""Noise and rounding of proportions: detect unstated rounding, reject implausible variances."""
 
 from __future__ import annotations
 
@@ -13,14 +13,6 @@ from scipy import stats
 from unbag.bags.validation import are_whole_counts
 from unbag.errors import BagDataError, BagDataWarning
 
-__all__ = [
-    "ROUNDING_STEPS",
-    "check_noise_shows",
-    "read_rounding",
-    "rounding_grid",
-    "warn_of_rounding",
-]
-
 Array = NDArray[Any]
 FALSE_ALARMS = 1e-5
 # Smaller noise may be hidden: proportions may be rounded to 0 and 1, counts to integers.
@@ -30,20 +22,10 @@ SINGLE_PRECISION = 1e-7
 
 
 def rounding_grid(proportions: Array, sizes: Array) -> tuple[float, float]:
-    """Coarsest decimal step that all proportions are multiples of, and the chance of that.
+    """Coarsest decimal step of which all proportions are multiples, and the probability of that.
 
-    Parameters
-    ----------
-    proportions : array of shape (n_bags,) or (n_bags, n_outputs)
-    sizes : array of shape (n_bags,)
-
-    Returns
-    -------
-    step : float
-        0 if there is none, or if whole counts of bags of these sizes are no finer.
-    chance : float
-        Bound on the probability that exact proportions of these bags are all multiples of it; 0 if
-        some proportion is no whole count.
+    The step is 0 if there is none, or if whole counts are no finer. The probability is a
+    bound for exact proportions of these bags, and 0 if some proportion is not a whole count.
 
     Examples
     --------
@@ -70,7 +52,7 @@ def _are_multiples(values: Array, step: float) -> bool:
 
 
 def _chance_of_multiples(proportions: Array, sizes: Array, step: float) -> float:
-    """Chance that counts other than none and all are multiples, the larger of two laws'."""
+    """Probability that counts strictly inside are multiples; the larger of two models."""
     prior = float(np.clip(sizes @ proportions / sizes.sum(), 1e-9, 1 - 1e-9))
     inside = (proportions > SINGLE_PRECISION) & (proportions < 1 - SINGLE_PRECISION)
     logs = 0.0
@@ -84,9 +66,7 @@ def _chance_of_multiples(proportions: Array, sizes: Array, step: float) -> float
 
 
 def read_rounding(noise_variance: Any, proportions: Array, sizes: Array) -> Array:
-    r"""Noise variance of each bag, stated by the word "rounding".
-
-    Rounding to a step :math:`s` adds noise of the variance :math:`s^2 / 12`.
+    """Noise variance of each bag for "rounding": a step ``s`` adds the variance ``s**2 / 12``.
 
     Examples
     --------
@@ -108,7 +88,7 @@ def read_rounding(noise_variance: Any, proportions: Array, sizes: Array) -> Arra
 
 
 def warn_of_rounding(proportions: Array, sizes: Array, ids: list[Hashable]) -> None:
-    """Warn if proportions said to be exact cannot be counts, or are all on a coarser grid."""
+    """Warn if supposedly exact proportions cannot be counts, or all lie on a coarser grid."""
     fractional = ~are_whole_counts(proportions.reshape(len(sizes), -1), sizes)
     step, chance = rounding_grid(proportions, sizes)
     if not fractional.any() and (not step or chance > FALSE_ALARMS):
@@ -133,10 +113,8 @@ def warn_of_rounding(proportions: Array, sizes: Array, ids: list[Hashable]) -> N
 
 
 def check_noise_shows(proportions: Array, sizes: Array, variance: Array | None) -> None:
-    r"""Raise if the noise variance is far larger than the variance of the proportions.
+    """Raise if the noise variance is far larger than the variance of the proportions.
 
-    Notes
-    -----
     Let t be the sum of (a_i - m)^2 / v_i over n bags, divided by n - 1, where m is the weighted
     mean. If the density of the noise is at most 1 / sqrt(2 v), the peak of Laplace noise, then the
     standardised residuals have a joint density of at most sqrt(n) 2^{-(n - 1) / 2}, whatever the

@@ -1,4 +1,4 @@
-"""Read the arguments of `Bags.from_arrays`: bag ids, proportions and noise."""
+"""Read the arguments of `Bags.from_arrays`: bag IDs, proportions and noise."""
 
 from __future__ import annotations
 
@@ -11,20 +11,11 @@ from numpy.typing import NDArray
 from unbag.bags import validation
 from unbag.errors import BagDataError
 
-__all__ = [
-    "read_blocks",
-    "read_ids",
-    "read_noise",
-    "read_ranges",
-    "read_values",
-    "read_weights",
-]
-
 Array = NDArray[Any]
 
 
 def read_ids(bags: Any, offsets: Any, n_instances: int) -> tuple[Array, list[Hashable]]:
-    """Position of each instance's bag, and the bags' ids."""
+    """Position of each instance's bag, and the IDs of the bags."""
     if (bags is None) == (offsets is None):
         raise BagDataError("Pass either `bags` (one id per instance) or `offsets`, and not both.")
     if offsets is None:
@@ -65,7 +56,7 @@ def read_values(
     exact: bool,
     total: str,
 ) -> Array:
-    """Proportion of each bag, from the one of `y`, `proportions` and `counts` that is given."""
+    """Proportion of each bag, from whichever of `y`, `proportions` and `counts` is given."""
     y, proportions, counts = given
     if sum(value is not None for value in given) != 1:
         raise BagDataError("Pass exactly one of `y`, `proportions` and `counts`.")
@@ -110,9 +101,9 @@ def read_noise(
     ids: list[Hashable],
     bag_ids: Any = None,
 ) -> Array | None:
-    """Noise variance of each bag, in any form that `Bags.from_arrays` accepts; None without noise.
+    """Noise variance of each bag, in any form that `Bags.from_arrays` accepts.
 
-    A scalar applies to all bags. A word is for `read_rounding`, and gives None here.
+    None without noise, and for a word, which `read_rounding` handles.
     """
     if noise_variance is None or isinstance(noise_variance, str):
         return None
@@ -151,7 +142,7 @@ def read_ranges(
     noise_variance: Any = None,
     task: Any = None,
 ) -> Array:
-    """Least and largest whole count of each bag, from proportions.
+    """Smallest and largest whole count of each bag, from proportions.
 
     Examples
     --------
@@ -201,13 +192,7 @@ def read_weights(weights: Any, rows: Array, sizes: Array, task: Any) -> tuple[Ar
 def read_blocks(blocks: Any, bags: Array, ids: list[Hashable]) -> Array | None:
     """Number of each bag's block, from a mapping by bag, or one block per instance or per bag.
 
-    Parameters
-    ----------
-    blocks : mapping from bag id, or array of shape (n_instances,) or (n_bags,), or None
-        What bags have in common: a day, a region.
-    bags : array of shape (n_instances,)
-        Position of each instance's bag.
-    ids : list of length n_bags
+    `bags` holds the position of each instance's bag.
 
     Examples
     --------

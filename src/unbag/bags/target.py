@@ -21,26 +21,23 @@ from unbag.bags.validation import (
 )
 from unbag.errors import BagDataError, SplitBagsWarning
 
-__all__ = ["BagKFold", "BagTarget", "bags_of", "refuse_without_bags", "variance_of"]
-
 
 class BagTarget(np.ndarray):
-    """Each instance's bag proportion, as an array that carries bag ids and noise through slicing.
+    """Bag proportion of each instance, as an array that keeps bag IDs and noise when sliced.
 
     With it ``GridSearchCV(pipeline, grid, cv=BagKFold(5)).fit(X, y)`` needs no metadata routing.
-    The ids survive indexing, copying and pickling. Any other operation gives an array without ids,
-    and `fit` raises an error for it.
+    Indexing, copying and pickling keep the IDs. Other operations lose them, and `fit` then raises.
 
     Parameters
     ----------
     bags : array of shape (n_instances,)
         Bag of each instance.
-    proportions : mapping from bag id, or array of shape (n_instances,) or (n_instances, n_outputs)
-        Average label of the instance's bag. A pandas Series or frame with fewer rows than
-        instances is matched by its index.
-    noise_variance : float, mapping from bag id, array of shape (n_instances,), or "rounding"
+    proportions : mapping from bag ID, or array of shape (n_instances,) or (n_instances, n_outputs)
+        Average label of the instance's bag. A pandas object with fewer rows than instances is
+        matched by its index.
+    noise_variance : float, mapping from bag ID, array of shape (n_instances,), or "rounding"
         Known variance of the noise in the proportions, see `Bags.from_arrays`. `fit`, `score` and
-        all others that take the target read it there.
+        all other functions that take the target read it there.
 
     Examples
     --------
@@ -101,7 +98,7 @@ class BagTarget(np.ndarray):
         return values
 
     def _carry(self, target: BagTarget, rows: Any = ...) -> BagTarget:
-        """Give another target the ids and the noise of these rows."""
+        """Copy IDs and noise of these rows to another target."""
         for name in ("bags", "full_sizes", "noise_variance"):
             known = getattr(self, name)
             setattr(target, name, None if known is None else known[rows])
@@ -122,13 +119,12 @@ class BagTarget(np.ndarray):
         return make, arguments, (state, self.bags, self.full_sizes, self.noise_variance)
 
     def __setstate__(self, state: Any) -> None:
-        values, self.bags, self.full_sizes, *noise = state  # older pickles have no noise
-        self.noise_variance = noise[0] if noise else None
+        values, self.bags, self.full_sizes, self.noise_variance = state
         super().__setstate__(values)
 
 
 def bags_of(y: Any, bags: Any) -> Any:
-    """Bag ids: those passed, or else those of a `BagTarget`; None if there are none."""
+    """Bag IDs: those passed, or those of a `BagTarget`, or None."""
     if bags is not None or not isinstance(y, BagTarget):
         return bags
     if y.bags is None:
@@ -148,12 +144,12 @@ def bags_of(y: Any, bags: Any) -> Any:
 
 
 def variance_of(y: Any, noise_variance: Any) -> Any:
-    """Noise variance: the one passed, or else that of a `BagTarget`; None if there is none."""
+    """Noise variance: the one passed, or that of a `BagTarget`, or None."""
     return getattr(y, "noise_variance", None) if noise_variance is None else noise_variance
 
 
 def refuse_without_bags(y: Any, **given: Any) -> None:
-    """Raise if, without bags, `y` holds fractions or an option about bags is passed."""
+    """Raise if there are no bags but `y` has fractions or an option for bags is passed."""
     for name, value in given.items():
         if value is not None:
             raise BagDataError(

@@ -1,4 +1,4 @@
-"""The task behind the proportions: one label, exclusive classes, or several labels."""
+"""Tasks: one label, exclusive classes, or several labels, inferred from proportions."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from unbag.bags.batch import Task
 from unbag.bags.noise import rounding_grid
 from unbag.bags.validation import are_whole_counts
 from unbag.errors import BagDataError, BagDataWarning
-
-__all__ = ["find_task", "refuse_amounts", "refuse_ranges", "risk_scale"]
 
 Array = NDArray[Any]
 # Rounding error of single precision and of divided counts.
@@ -38,10 +36,8 @@ def find_task(
     Examples
     --------
     >>> thirds = np.array([[0.33, 0.33, 0.33], [0.67, 0.33, 0.0]])
-    >>> find_task(thirds, np.array([3, 3]))
-    'multiclass'
-    >>> find_task(thirds[:, 0], np.array([3, 3]))
-    'binary'
+    >>> find_task(thirds, np.array([3, 3])), find_task(thirds[:, 0], np.array([3, 3]))
+    ('multiclass', 'binary')
     """
     if task is not None:
         check_choice("task", task, get_args(Task))
@@ -73,7 +69,7 @@ def find_task(
 
 
 def refuse_amounts(task: Task | None, name: str) -> None:
-    """Raise if amounts came to something that is made for labels."""
+    """Raise if amounts are passed to something for labels."""
     if task == "amount":
         raise BagDataError(
             f"{name} is for labels, got averages of amounts. Use BagRidgeRegressor, "
@@ -82,7 +78,7 @@ def refuse_amounts(task: Task | None, name: str) -> None:
 
 
 def refuse_ranges(bags: Any, name: str) -> None:
-    """Raise if ranges of counts came to something that needs the counts themselves."""
+    """Raise if ranges of counts are passed to something that needs exact counts."""
     if bags.ranges is not None:
         raise BagDataError(
             f"{name} needs proportions, got ranges of them. BagLogisticClassifier and "
@@ -112,13 +108,7 @@ def _gap(
 
 
 def risk_scale(task: Task, n_outputs: int, *, hard: bool) -> float:
-    """Factor for a sum of squares over outputs: labels are averaged, a wrong class counts once.
-
-    Examples
-    --------
-    >>> risk_scale("multilabel", 5, hard=True), risk_scale("multiclass", 5, hard=True)
-    (0.2, 0.5)
-    """
+    """Factor for a sum of squares over outputs: labels are averaged, a wrong class counts once."""
     if task == "multilabel":
         return 1 / n_outputs
     # A wrong class differs from the right one in two coordinates of the one-hot label.

@@ -1,4 +1,4 @@
-"""Checks on bags. Each error names the argument, what was wanted, what came and the way out."""
+"""Checks of bags. Each error names the argument, what was wanted, what came and the way out."""
 
 from __future__ import annotations
 
@@ -10,22 +10,6 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from unbag.errors import BagDataError
-
-__all__ = [
-    "are_whole_counts",
-    "as_id_array",
-    "as_instances",
-    "as_values",
-    "check_amounts",
-    "check_constant_in_bags",
-    "check_proportions",
-    "check_proportions_differ",
-    "factorize",
-    "match_to_bags",
-    "one_per_instance",
-    "reach_of_noise",
-    "values_by_bag",
-]
 
 Array = NDArray[Any]
 
@@ -65,14 +49,7 @@ def as_values(values: Any, name: str) -> Array:
 
 
 def factorize(bags: Any, *, name: str = "bags") -> tuple[Array, list[Hashable]]:
-    """Number the bags in order of first appearance.
-
-    Examples
-    --------
-    >>> codes, ids = factorize(["b", "a", "b"])
-    >>> codes, ids
-    (array([0, 1, 0]), ['b', 'a'])
-    """
+    """Number the bags in order of first appearance."""
     values = as_id_array(bags, name)
     if values.dtype != object:
         ids, first, codes = np.unique(values, return_index=True, return_inverse=True)
@@ -85,7 +62,7 @@ def factorize(bags: Any, *, name: str = "bags") -> tuple[Array, list[Hashable]]:
 
 
 def as_id_array(bags: Any, name: str = "bags") -> Array:
-    """Return bag ids as an array in which distinct ids stay distinct; raise if one is missing."""
+    """Bag IDs as an array in which distinct IDs stay distinct; raise if one is missing."""
     if hasattr(bags, "to_numpy"):
         bags = bags.to_numpy()
     # Iterating over a tensor would give distinct ids only.
@@ -139,7 +116,7 @@ def check_constant_in_bags(
 def match_to_bags(
     values: Any, ids: list[Hashable], *, bag_ids: Any = None, name: str = "proportions"
 ) -> Array:
-    """Put per-bag values in the order of `ids`; raise if a bag is only on one side."""
+    """Values per bag in the order of `ids`; raise if a bag is on one side only."""
     table = values_by_bag(values, bag_ids=bag_ids, name=name)
     if table is None:
         array = as_values(values, name)
@@ -169,10 +146,7 @@ def match_to_bags(
 def values_by_bag(
     values: Any, *, bag_ids: Any = None, name: str = "proportions"
 ) -> dict[Hashable, Any] | None:
-    """Values by bag id, from a mapping, `bag_ids` or the index of a pandas object.
-
-    None if the values have no ids.
-    """
+    """Values by bag ID, from a mapping, `bag_ids` or the index of a pandas object, or else None."""
     if _has_index(values):
         bag_ids = values.index if bag_ids is None else bag_ids
     elif hasattr(values, "keys"):
@@ -207,9 +181,9 @@ def one_per_instance(values: Any, n_instances: int, n_bags: int) -> bool:
 
 
 def reach_of_noise(variance: Array) -> Array:
-    """How far outside [0, 1] noise may carry a proportion: 10 standard deviations and some more.
+    """Distance outside [0, 1] to which noise may carry a proportion.
 
-    The farthest of n draws of Laplace noise is beyond 10 + log n of them once in a million times.
+    The largest of n draws of Laplace noise exceeds 10 + log n deviations once in a million times.
     """
     return (10 + np.log(len(variance))) * np.sqrt(variance)
 
@@ -217,7 +191,7 @@ def reach_of_noise(variance: Array) -> Array:
 def check_proportions(
     proportions: Array, sizes: Array, ids: list[Hashable], *, noise_variance: Array | None
 ) -> Array:
-    """Refuse NaN and what noise cannot explain."""
+    """Raise for NaN and for values that noise cannot explain."""
     proportions = np.asarray(proportions, dtype=float)
     per_bag = proportions.reshape(len(sizes), -1)
     _refuse(~np.isfinite(per_bag), proportions, ids, "finite", "Drop those bags, or repair them.")
@@ -234,7 +208,7 @@ def check_proportions(
 
 
 def check_amounts(amounts: Array, ids: list[Hashable], *, noise_variance: Any) -> Array:
-    """Refuse averages of amounts that are not finite, and noise that is known for shares only."""
+    """Raise for averages that are not finite, and for noise stated by a word."""
     values = np.asarray(amounts, dtype=float).reshape(len(ids), -1)
     if values.shape[1] != 1:
         raise BagDataError(
@@ -250,14 +224,7 @@ def check_amounts(amounts: Array, ids: list[Hashable], *, noise_variance: Any) -
 
 
 def check_proportions_differ(proportions: Array) -> None:
-    """Refuse bags of one and the same proportion, all 0 above all, from which nothing is learned.
-
-    Examples
-    --------
-    >>> check_proportions_differ(np.array([0.25, 0.25]))
-    Traceback (most recent call last):
-    unbag.errors.BagDataError: nothing to learn from: all 2 bags have the proportion 0.25. ...
-    """
+    """Raise if all bags have the same proportion, so that nothing can be learned."""
     if (np.ptp(proportions, axis=0) < 1e-9).all():
         shown = proportions[0] if np.size(proportions[0]) > 1 else np.ravel(proportions)[0]
         raise BagDataError(
@@ -267,7 +234,7 @@ def check_proportions_differ(proportions: Array) -> None:
 
 
 def are_whole_counts(proportions: Array, sizes: Array) -> Array:
-    """Whether each bag's proportions are whole counts divided by its size."""
+    """Whether the proportions of each bag are whole counts divided by its size."""
     counts = proportions * sizes[:, None]
     # Single precision leaves an error of 6e-8 times the size.
     return (np.abs(counts - counts.round()) <= 1e-6 * sizes[:, None]).all(axis=1)

@@ -1,4 +1,4 @@
-"""Charts: drawn as SVG without any dependency, or by matplotlib if it is installed."""
+"""Charts as SVG without dependencies, or drawn by matplotlib if installed."""
 
 from unbag.charts.chart import Chart, Series, calibration_chart, roc_chart
 

@@ -1,4 +1,4 @@
-"""`Chart`: what is drawn, apart from how."""
+"""`Chart`: series, labels and axes, independent of how they are drawn."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from unbag.extras import import_extra
-
-__all__ = ["Chart", "Kind", "Series", "calibration_chart", "roc_chart"]
 
 Kind = Literal["line", "points", "bars", "intervals"]
 Ends = tuple[float, float]
@@ -23,18 +21,10 @@ def _is_number(*values: float | None) -> bool:
 
 @dataclass(frozen=True)
 class Series:
-    """Values that are drawn in one colour.
+    """Values drawn in one colour; those that are None or not finite are left out.
 
-    Parameters
-    ----------
-    x, y : sequence of float
-        Coordinates; what is None or not finite is left out. For "bars", `x` holds the edges, one
-        more than there are bars.
-    low, high : sequence of float
-        Ends of the interval of `y`, for "intervals" of `x`: a band around a line, a bar on a point.
-    name : str
-        Its entry in the legend.
-    kind : {"line", "points", "bars", "intervals"}
+    `low` and `high` are the ends of the interval of `y` (for "intervals" of `x`): a band around a
+    line, a bar on a point. For "bars", `x` holds the edges.
     """
 
     x: Sequence[float]
@@ -45,7 +35,7 @@ class Series:
     kind: Kind = "line"
 
     def rows(self) -> list[tuple[float, float, float, float]]:
-        """Points with their intervals, as (x, y, low, high); without one, it has no width."""
+        """Points with intervals as (x, y, low, high); without an interval its width is zero."""
         centre = self.x if self.kind == "intervals" else self.y
         low, high = (list(end) if len(end) else list(centre) for end in (self.low, self.high))
         return [
@@ -57,20 +47,11 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart that shows itself in a notebook and saves itself.
+    """A chart that displays itself in notebooks and can be saved.
 
-    Parameters
-    ----------
-    title, x_label, y_label : str
-    series : sequence of Series
-    names : sequence of str
-        Names of the rows of "intervals", which are at y = 0, 1, 2 and so on, from the top.
-    unit : bool
-        Both axes go from 0 to 1, and the diagonal is drawn.
-    log : bool
-        Both axes are logarithmic.
-    whole : bool
-        The ticks of the x axis are whole numbers.
+    `names` label the rows of "intervals" at y = 0, 1, 2 and so on, from the top. With `unit` both
+    axes go from 0 to 1 and the diagonal is drawn, with `log` both are logarithmic, and with `whole`
+    the ticks of the x axis are integers.
 
     Examples
     --------
@@ -98,7 +79,7 @@ class Chart:
         return f'<div style="max-width: 34em">{self.svg()}</div>'
 
     def save(self, path: str | Path) -> Path:
-        """Write a picture: SVG by itself, PNG, PDF and JPG by matplotlib (``unbag[plot]``)."""
+        """Save as SVG, or as PNG, PDF or JPG by matplotlib (``unbag[plot]``)."""
         path = Path(path)
         if path.suffix.lower() == ".svg":
             path.write_text(self.svg(), encoding="utf-8")
@@ -129,7 +110,7 @@ class Chart:
         return ax
 
     def ends(self) -> tuple[Ends, Ends]:
-        """Range of the axes: the unit square, or what holds all values."""
+        """Ranges of the axes: the unit square, or the range of all values."""
         if self.unit:
             return (0.0, 1.0), (0.0, 1.0)
         if self.names:

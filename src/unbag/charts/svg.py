@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from unbag.charts.chart import Chart, Series
 
-__all__ = ["render", "ticks"]
-
 WIDTH, HEIGHT, ROW = 420, 260, 30
 LEFT, RIGHT, TOP, BOTTOM = 52, 12, 12, 44
 COLOURS = ("#2563a8", "#c2571a", "#2f7d4f", "#7a4fa3", "#8a6d1a", "#a8325e")
@@ -29,7 +27,7 @@ MIDDLE, END = 'class="mid" text-anchor="middle"', 'class="end" text-anchor="end"
 
 
 def render(chart: Chart) -> str:
-    """The whole picture."""
+    """SVG text of a chart."""
     frame, title = _Frame(chart), escape(chart.title)
     guide = f'<path {GUIDE} d="{frame.path([(0, 0), (1, 1)])}"/>' if chart.unit else ""
     drawn = [getattr(frame, s.kind)(s, number) for number, s in enumerate(chart.series)]
@@ -45,7 +43,7 @@ def _paint(kind: str, number: int) -> str:
 
 
 class _Frame:
-    """Axes that map values to the picture."""
+    """Axes that map values to pixels."""
 
     def __init__(self, chart: Chart) -> None:
         self.chart = chart
@@ -129,7 +127,7 @@ def _dot(x: float, y: float, number: int, radius: float) -> str:
 
 
 def _legend(chart: Chart, top: int) -> tuple[str, int]:
-    """Names of the series below the axes, in as many lines as they need; and the height in all."""
+    """Names of the series below the axes, wrapped, and the total height."""
     named = [(n, s.name) for n, s in enumerate(chart.series) if s.name]
     parts, x, y = [], LEFT, top + 8
     for number, name in named if len(named) > 1 else []:

@@ -1,4 +1,4 @@
-"""The command line: one command a file, which imports what it needs when it is called."""
+"""The command line: one command per file, with imports inside the commands."""
 
 from __future__ import annotations
 

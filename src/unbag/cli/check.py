@@ -1,4 +1,4 @@
-"""`unbag check`: do these bags satisfy what the estimates assume?"""
+"""`unbag check`: test whether bags satisfy the assumptions of the estimates."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Annotated, Any
 import typer
 
 from unbag.cli import options as opt
-
-__all__ = ["check"]
 
 
 def check(

@@ -1,4 +1,4 @@
-"""A group of commands that fail in one message and exit code 1."""
+"""A group of commands that report errors in one line, with exit code 1."""
 
 from __future__ import annotations
 
@@ -11,14 +11,9 @@ from typer.core import TyperGroup
 
 from unbag.errors import UnbagError
 
-__all__ = ["CommandGroup", "flowing"]
-
 
 class CommandGroup(TyperGroup):
-    """Commands that print a warning, an `UnbagError` or an error of the file system as one line.
-
-    The line goes to the error stream; after an error the exit code is 1.
-    """
+    """Commands that print warnings, an `UnbagError` or an `OSError` as one line on stderr."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -42,11 +37,11 @@ def _print_line(text: str, *, style: str) -> None:
 
 
 def flowing(text: str) -> str:
-    """Help whose paragraphs break where the terminal does, not where the source does.
+    r"""Help text whose paragraphs are wrapped by the terminal.
 
     Examples
     --------
-    >>> flowing("One.\\n\\n    Two\\n    lines.\\n\\n      an example")
-    'One.\\n\\nTwo lines.\\n\\n  an example'
+    >>> flowing("One.\n\n    Two\n    lines.\n\n      an example")
+    'One.\n\nTwo lines.\n\n  an example'
     """
     return "\n\n".join(part.replace("\n", " ") for part in cleandoc(text).split("\n\n"))

@@ -12,13 +12,11 @@ from rich.console import Console
 from unbag.evaluation.printing import TextTable
 from unbag.tables.fit import CandidateModel, TableFit
 
-__all__ = ["show_candidates", "show_data", "show_fit"]
-
 MOST_IMPORTANT = 8  # columns printed; the report has more
 
 
 def show_data(data: dict[str, Any], console: Console) -> None:
-    """Rows, bags, sizes and proportions, then how each column is used."""
+    """Rows, bags, sizes and proportions, and the use of each column."""
     sizes, amounts = data["sizes"], data["task"] == "amount"
     size = f"{sizes['low']:.0f}"
     if sizes["low"] < sizes["high"]:
@@ -45,7 +43,7 @@ def show_data(data: dict[str, Any], console: Console) -> None:
 
 
 def show_fit(fit: TableFit, caution: str, console: Console) -> None:
-    """Failed checks, candidates, importances, a learning curve if there is one, and the error."""
+    """Failed checks, candidates, column importance, learning curve and evaluation."""
     if fit.checks is not None:
         console.print(f"Checks of {fit.checks.n_bags} bags: {fit.checks.verdict}")
         for finding in fit.checks.raised:
@@ -62,7 +60,7 @@ def show_fit(fit: TableFit, caution: str, console: Console) -> None:
 
 
 def show_candidates(candidates: Sequence[CandidateModel], console: Console) -> None:
-    """Learners that were tried, and their weights in the model."""
+    """Learners with their weights and risks."""
     rows = []
     for tried in candidates:
         cells = ("", "") if tried.risk is None else (tried.risk.headline, tried.risk.interval)

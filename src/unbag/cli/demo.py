@@ -1,4 +1,4 @@
-"""`unbag demo`: the main job on bundled data, without a download, in under a minute."""
+"""`unbag demo`: train and evaluate on bundled data, without a download, in under a minute."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ if TYPE_CHECKING:
     from unbag.charts import Chart
     from unbag.evaluation import Estimate
 
-__all__ = ["demo"]
-
 BAG_SIZES = (20, 50)
 
 
 class Outcome(NamedTuple):
-    """One line of the demo's table."""
+    """One line of the table."""
 
     bag_size: int
     n_held_out: int
@@ -36,8 +34,8 @@ def demo(
 ) -> None:
     """Learn odd from even digits when only the share of even digits in each bag is known.
 
-    Trains every rule at once on the digits that come with scikit-learn, then says how good each
-    net is twice: from held-out bags alone, and from the labels that the nets never saw.
+    Trains every rule on the digits of scikit-learn, then estimates the error of each net from
+    held-out bags alone, and compares it with the true error.
 
     Examples:
 
@@ -71,7 +69,7 @@ def demo(
 
 
 def run_bag_size(bag_size: int, *, seed: int, epochs: int) -> list[Outcome]:
-    """Train every gradient rule in one stack, and the closed form beside them."""
+    """Train every gradient rule in one stack, and the ridge in closed form."""
     import numpy as np
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
@@ -121,7 +119,7 @@ def table_of(outcomes: list[Outcome]) -> Table:
 
 
 def meaning_of(outcomes: list[Outcome]) -> str:
-    """Say in three lines what the table shows."""
+    """Summarise the table in three lines."""
     best = min(outcomes, key=lambda o: o.true_error)
     sizes = {o.bag_size: o.n_held_out for o in outcomes}
     held_out = " and ".join(f"{n} of {size} digits" for size, n in sizes.items())
@@ -136,7 +134,7 @@ def meaning_of(outcomes: list[Outcome]) -> str:
 
 
 def chart_of(outcomes: list[Outcome]) -> Chart:
-    """Intervals and true errors, one row a rule and bag size."""
+    """Intervals and true errors, one row per rule and bag size."""
     from unbag.charts import Chart, Series
 
     rows = range(len(outcomes))

@@ -1,4 +1,4 @@
-"""`unbag evaluate`: how good a model is on bags it has not seen."""
+"""`unbag evaluate`: metrics of a model on new bags."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from unbag.cli import options as opt
 
 if TYPE_CHECKING:
     from unbag.tables import Roles
-
-__all__ = ["evaluate"]
 
 
 def evaluate(
@@ -34,11 +32,10 @@ def evaluate(
 ) -> None:
     """Estimate error, AUC, calibration and more from bags, each with an interval.
 
-    Use bags that the model was not fitted on; the command warns if it finds any that were. The
-    columns of bags are those of the fit unless named again, in the same order; `--size ""` and
-    `--noise ""` say that there is none. For natural groups, such as precincts, `--grouping natural`
-    gives bounds and a test of fit instead, with `--smoothness` intervals too; `--blocks` names what
-    several groups have in common.
+    Use new bags; the command warns if the model was fitted on some of them. Columns are those of
+    the fit unless named again, in the same order; `--size ""` and `--noise ""` mean that there is
+    none. For natural groups, such as precincts, `--grouping natural` gives bounds and a test of
+    fit, and with `--smoothness` intervals; `--blocks` names what several groups have in common.
 
     Examples:
 
@@ -90,7 +87,7 @@ def roles_again(
     size: str | None,
     noise: str | None,
 ) -> Roles:
-    """Columns of bags: as in the fit, or as named now; an empty name means none."""
+    """Columns of the fit, or as named now; an empty name means none."""
     from unbag.tables import Roles
 
     named = bool(proportion or count)

@@ -10,8 +10,6 @@ import typer
 
 from unbag.cli import options as opt
 
-__all__ = ["fit"]
-
 
 def fit(
     context: typer.Context,
@@ -70,8 +68,8 @@ def fit(
 ) -> None:
     """Learn to predict single rows from the proportions of bags of rows.
 
-    Several learners are fitted and mixed, with weights chosen without labels; bags that took no
-    part tell the error. Writes a model folder with a report.html in it.
+    Several learners are fitted and averaged with weights chosen without labels. The error is
+    estimated on held-out bags. The model folder contains a report.html.
 
     Examples:
 
@@ -88,10 +86,10 @@ def fit(
       unbag fit people.csv --bags-table precincts.csv --bag precinct --proportion share -o model/
     """
     from unbag.cli.console_tables import show_data, show_fit
+    from unbag.estimators.saving import check_free
     from unbag.extras import has_module
     from unbag.report import render_report
     from unbag.tables import FitOptions, fit_table, scan_table
-    from unbag.tables.folder import check_free
     from unbag.tables.record import data_record, model_of
 
     columns: dict[str, Any] = {"size": size, "noise": noise, "task": task, "block": blocks}
@@ -129,7 +127,7 @@ def fit(
 
 
 def command_of(context: typer.Context) -> str:
-    """The command that makes the same model again: all that differs from the defaults."""
+    """Command that reproduces the model: all values that differ from the defaults."""
     words: list[str] = []
     for param in context.command.params:
         value = context.params.get(param.name or "")

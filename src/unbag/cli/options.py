@@ -1,4 +1,4 @@
-"""Arguments and options that commands share, the console and JSON answers."""
+"""Shared arguments and options of commands, the console and JSON output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PICTURES = (".png", ".svg", ".pdf", ".jpg")
 
 
 def _writable(picture: Path | None) -> Path | None:
-    """Refuse a picture that cannot be written before any work is done."""
+    """Raise early if a picture cannot be written."""
     if picture is not None and picture.suffix.lower() not in PICTURES:
         raise UnbagError(f"{picture}: the picture must end in {', '.join(PICTURES)}.")
     if picture is not None and not picture.parent.is_dir():
@@ -102,7 +102,7 @@ def roles_of(
     total: str | None = None,
     **others: Any,
 ) -> Roles:
-    """Meaning of the columns, from the options; `total` is a sum of amounts."""
+    """Roles of the columns from the options; `total` is a sum of amounts."""
     from unbag.tables import Roles
 
     if sum(map(bool, (proportion, count, average, total))) != 1:
@@ -118,12 +118,12 @@ def roles_of(
 
 
 def console(as_json: bool) -> Console:
-    """Console for people: on the error stream when standard output carries JSON."""
+    """Console for people; on standard error if standard output is JSON."""
     # No markup: brackets and colons are part of the names of columns and files.
     return Console(stderr=as_json, highlight=False, markup=False, emoji=False)
 
 
 def answer(values: dict[str, Any], as_json: bool) -> None:
-    """Write the answer as JSON, if asked to."""
+    """Write the answer as JSON, if requested."""
     if as_json:
         sys.stdout.write(json.dumps(values, indent=1, allow_nan=False) + "\n")

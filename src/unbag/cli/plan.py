@@ -1,4 +1,4 @@
-"""``unbag plan``: how many bags, of which size, for which error."""
+"""``unbag plan``: the number and size of bags needed for an error."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from unbag.errors import ConditionError
 
 if TYPE_CHECKING:
     from unbag.planning import BagPlan
-
-__all__ = ["plan"]
 
 Number = float | None
 Whole = int | None
@@ -47,7 +45,7 @@ def plan(
     plot: opt.Plot = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Say how many bags are needed, which bag size is best, or which error to expect.
+    """Compute how many bags are needed, which bag size is best, or which error to expect.
 
     Give --error and --bag-size for the number of bags; --bags and --bag-size for the error;
     --instances for the bag size. The class is --hypotheses or --vc.
@@ -96,7 +94,7 @@ def as_typed(words: str, context: typer.Context) -> str:
 
 
 def show_plan(found: BagPlan, console: Console) -> None:
-    """Write the answer and its table."""
+    """Print the answer and its table."""
     table = Table("bag size", "bags", "instances", "excess error", box=None)
     for row in found.table:
         style = "bold" if row == found.answer else None

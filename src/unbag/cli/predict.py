@@ -9,8 +9,6 @@ import typer
 
 from unbag.cli import options as opt
 
-__all__ = ["predict"]
-
 
 def predict(
     model: opt.Model,
@@ -25,7 +23,7 @@ def predict(
 ) -> None:
     """Predict single rows of a table; memory does not grow with the table.
 
-    The output has a row for each row of the table, in the same order: the columns kept, the score
+    The output has one row per row of the table, in the same order: kept columns, the score
     (probability of a positive label) and the prediction.
 
     Examples:

@@ -9,8 +9,6 @@ import typer
 
 from unbag.cli import options as opt
 
-__all__ = ["report"]
-
 
 def report(
     model: Annotated[Path, typer.Argument(help="Model folder of `unbag fit`.")],
@@ -18,7 +16,7 @@ def report(
     overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Write one HTML page about a model that needs no network and no other file.
+    """Write one HTML page about a model, which needs no network and no other file.
 
     It shows the data, the checks of the bags, the error, curves and settings.
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["GroupedTable", "make_clicks", "make_visits", "make_voters"]
-
 Array = NDArray[Any]
 Columns = Mapping[str, Any]
 

@@ -1,4 +1,4 @@
-"""Thin scikit-learn classes over everything above."""
+"""Estimators with scikit-learn's interface."""
 
 from unbag.estimators.boosting import BagBoostingClassifier
 from unbag.estimators.boosting_regressor import BagBoostingRegressor

@@ -12,8 +12,6 @@ from unbag.bags import Bags, Task
 from unbag.estimators.closed_form import LABEL_VARIANCE, amount_variance, residual_weights
 from unbag.evaluation.residual_moments import noise_of
 
-__all__ = ["BagGradients", "initial_scores", "scores_of_raw", "shares_of"]
-
 Array = NDArray[Any]
 # LightGBM tells an empty leaf by its curvature, which therefore must not vanish. This is the
 # squared slope of the logistic function at a score of 0.99.
@@ -21,27 +19,18 @@ SMALLEST = 1e-4
 
 
 class BagGradients:
-    r"""The loss that couples the instances of a bag, as boosting wants it.
+    r"""The pairwise debiased square loss, times the number of instances, for boosting.
 
     With residuals :math:`r_i`, weights :math:`w_i` (the sizes :math:`k_i` of exact bags),
     :math:`W = \sum w_i` and :math:`\bar r = \sum w_i r_i / W`, the loss is
-    :math:`N (\bar r^2 + c \sum w_i (r_i - \bar r)^2)` with :math:`c = (1 - 1/N)/(n - 1)`: the
-    pairwise debiased loss, times the number of instances :math:`N`.
+    :math:`N (\bar r^2 + c \sum w_i (r_i - \bar r)^2)` with :math:`c = (1 - 1/N)/(n - 1)`. Instances
+    must be in the order of bags.
 
-    Parameters
-    ----------
-    data : Bags
-        With the instances of the first bag first.
-
-    Notes
-    -----
-    The curvature is the diagonal of the Gauss-Newton matrix, and never quite zero. Bag mates share
-    a residual, so the matrix has large entries off the diagonal too; but the centring takes out
-    what the instances of a leaf have in common, and for random bags the curvature along any leaf
-    is the sum of the diagonal, up to 1/n. So the step of a leaf needs no correction.
-
-    Noise of known variance adds a constant to the loss. It enters through the weights, which are
-    the inverse variances of the residuals up to a factor, as for `BagRidgeClassifier`.
+    The curvature is the diagonal of the Gauss-Newton matrix, and never quite zero. Instances of a
+    bag share a residual, so the matrix has large off-diagonal entries; but centring removes what
+    the instances of a leaf have in common, and for random bags the curvature along any leaf is the
+    sum of the diagonal, up to 1/n. Noise of known variance adds a constant to the loss, and reduces
+    weights as for `BagRidgeClassifier`.
     """
 
     default_penalty: ClassVar[float] = 50.0
@@ -68,7 +57,7 @@ class BagGradients:
 
     @property
     def smallest_curvature(self) -> float:
-        """No instance's curvature is below this."""
+        """Lower bound of the curvature of an instance."""
         return SMALLEST * float((self.shares**2 * self._spread(self.curvature[:, None])).min())
 
     def residuals(self, scores: Array) -> Array:
@@ -103,7 +92,7 @@ class BagGradients:
 
 
 def shares_of(data: Bags) -> Array:
-    """Share of each instance in the average of its bag, for instances bag by bag."""
+    """Share of each instance in the average of its bag, bag by bag."""
     own = 1.0 if data.weights is None else data.weights[data.rows]
     return np.asarray(own / np.repeat(data.totals, data.sizes))
 
@@ -116,7 +105,7 @@ def scores_of_raw(raw: Array, task: Task) -> Array:
 
 
 def initial_scores(data: Bags) -> Array:
-    """Raw scores that give every instance the prior, shape (n_outputs,)."""
+    """Raw scores of the prior, shape (n_outputs,)."""
     if data.task == "amount":
         return np.atleast_1d(data.prior)
     half = 0.5 / data.n_instances  # half a positive, where there is none at all

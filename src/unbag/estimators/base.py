@@ -1,4 +1,4 @@
-"""Base class of the classifiers: read scikit-learn's arguments as bags, predict, score."""
+"""Base class of the classifiers: read arguments as bags, predict, score."""
 
 from __future__ import annotations
 
@@ -19,16 +19,11 @@ from unbag.errors import BagDataError
 from unbag.estimators.instances import InstanceEstimator, bags_around, check_lengths
 from unbag.evaluation.risk import estimate_risk
 
-__all__ = ["BagEstimator"]
-
 Array = NDArray[Any]
 
 
 class BagEstimator(ClassifierMixin, InstanceEstimator):
-    """Base of the classifiers: `fit` and `score` take bags, and `bags=None` is supervised learning.
-
-    See `InstanceEstimator` for frames and metadata routing.
-    """
+    """Base of the classifiers. Without `bags`, `fit` and `score` are supervised learning."""
 
     def fit(
         self,
@@ -46,14 +41,14 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
         X : array of shape (n_instances, n_features), or (n_instances, ...) for nets
             A frame with text, dates or missing values is encoded by `encoder_`.
         y : array of shape (n_instances,) or (n_instances, n_classes)
-            Proportion of the instance's bag; without `bags`, the instance's own label.
+            Proportion of the instance's bag; without `bags`, the label of the instance.
         bags : array of shape (n_instances,), optional
             Bag of each instance. None means bags of one, which is supervised learning.
         noise_variance : float, mapping from bag, or array like `y`, optional
-            Known variance of zero-mean noise in the proportions: such bags weigh less, unless the
-            notes of the class say otherwise.
+            Known variance of zero-mean noise in the proportions. Such bags have less weight, unless
+            the notes of the class say otherwise.
         task : {"binary", "multiclass", "multilabel"}, optional
-            None reads it off the proportions: several that add up to one are of classes.
+            By default inferred: several proportions that sum to one are classes.
         """
         return self._fit(self._read(X, y, bags, noise_variance, task))
 
@@ -69,7 +64,7 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
         classes: Any = None,
         more_to_come: bool = False,
     ) -> Bags:
-        """Validate the arguments of `fit` and learn `classes_`; `partial_fit` has more to come."""
+        """Validate the arguments of `fit`; bags may be alike if there is `more_to_come`."""
         bags, noise_variance = bags_of(y, bags), variance_of(y, noise_variance)
         self._refuse_no_target(y)
         refuse_amounts(task, type(self).__name__)
@@ -132,19 +127,19 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
         raise NotImplementedError
 
     def _decisions(self, X: Array) -> Array:
-        """Unbounded scores of the same shape that `predict` agrees with."""
+        """Unbounded scores of the same shape, consistent with `predict`."""
         scores = np.clip(self._scores(X), 1e-15, 1 - 1e-15)
         return np.log(scores) if self.task_ == "multiclass" else logit(scores)
 
     def _by_task(self, outputs: Array) -> Array:
-        """Outputs of shape (n, n_outputs) as `_scores` gives them."""
+        """Convert outputs of shape (n, n_outputs) to the shape of `_scores`."""
         return outputs[:, 0] if self.task_ == "binary" else outputs
 
     def decision_function(self, X: Any) -> Array:
-        """How surely an instance is positive, or has a label: above zero, `predict` says it is.
+        """Confidence scores; above zero, `predict` returns the positive class or the label.
 
-        Logits of nets and trees; of linear scores, what they are above one half. For several
-        classes, a score of each: the greatest is predicted.
+        Logits for nets and trees; linear scores minus one half. For several classes, one score
+        each, of which the largest is predicted.
         """
         return self._decisions(self._instances(X))
 
@@ -172,13 +167,13 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
         noise_variance: Any = None,
         sample_weight: Any = None,
     ) -> float:
-        """Accuracy: measured on labels, or estimated without them from bags.
+        """Accuracy: measured on labels, or estimated from bags.
 
         Parameters
         ----------
         X : array of shape (n_instances, ...)
         y : array of shape (n_instances,)
-            Labels; with `bags`, each instance's bag proportion.
+            Labels; with `bags`, the bag proportion of each instance.
         bags : array of shape (n_instances,), optional
             Bag of each instance. A `BagTarget` carries them itself.
         noise_variance : float, mapping from bag, or array like `y`, optional

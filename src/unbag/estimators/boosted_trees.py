@@ -21,14 +21,12 @@ from unbag.evaluation.risk import Loss, estimate_risk
 from unbag.extras import import_extra
 from unbag.randomness import draw_seed
 
-__all__ = ["BoostedTrees", "Gradients"]
-
 Array = NDArray[Any]
 Gradients = BagGradients | CountGradients | EventGradients
 
 
 class BoostedTrees(InstanceEstimator):
-    """Trees grown side by side; a model folder holds the bytes of LightGBM's own text format."""
+    """Boosted trees; a model folder stores LightGBM's text format."""
 
     _checks = TABLES_WITH_GAPS  # LightGBM finds out on which side missing values go
     categorical_features: Sequence[int] | None = None
@@ -52,7 +50,7 @@ class BoostedTrees(InstanceEstimator):
         return initial_scores(data)
 
     def _probabilities(self, raw: Array) -> Array:
-        """Predictions by raw scores of all runs."""
+        """Predictions from the raw scores of all runs."""
         raise NotImplementedError
 
     def _risk(self, scores: Array, bags: Bags) -> float:
@@ -99,7 +97,7 @@ class BoostedTrees(InstanceEstimator):
         return self
 
     def _stopping(self, train_set: Any, aside: Bags, risks: list[float]) -> dict[str, Any]:
-        """Arguments of `lightgbm.train` that add the risk on held-out bags after each round."""
+        """Arguments of `lightgbm.train` that record the held-out risk after each round."""
         from lightgbm import early_stopping
 
         def measure(raw: Array, dataset: Any) -> tuple[str, float, bool]:
@@ -140,9 +138,9 @@ class BoostedTrees(InstanceEstimator):
 
     @property
     def feature_importances_(self) -> Array:
-        """Share of each feature in what splits gain; `unbag.column_importance` asks held-out bags.
+        """Share of each feature in the total gain of splits; see also `unbag.column_importance`.
 
-        Of a frame that was encoded, features are ``encoder_.get_feature_names_out()``.
+        For an encoded frame, features are ``encoder_.get_feature_names_out()``.
         """
         check_is_fitted(self)
         options = {"importance_type": "gain", "iteration": self.n_trees_}

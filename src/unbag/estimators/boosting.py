@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self, get_args
 
 from numpy.typing import NDArray
@@ -16,79 +17,77 @@ from unbag.estimators.count_gradients import CountGradients
 from unbag.evaluation.risk import Loss
 from unbag.randomness import draw_seed
 
-__all__ = ["BagBoostingClassifier", "BoostingRule"]
-
 Array = NDArray[Any]
 BoostingRule = Literal["debiased_square", "count_likelihood"]
 
 
+@dataclass(eq=False, repr=False)
 class BagBoostingClassifier(BagEstimator, BoostedTrees):
     """Boosted trees for single instances, learned from the average labels of bags.
 
-    LightGBM grows the trees; the gradient is that of a loss over all bags, which couples the
-    instances of a bag. Needs the extra ``unbag[gbm]``.
+    LightGBM grows the trees by the gradient of a loss over all bags, which couples the instances of
+    a bag. Needs the extra ``unbag[gbm]``.
 
     Parameters
     ----------
     rule : {"debiased_square", "count_likelihood"}
-        The loss: see the notes.
+        The loss, see Notes.
     n_estimators : int
-        Rounds of one tree, or of one tree a class.
+        Boosting rounds, with one tree per output.
     n_runs : int, optional
-        Boosted models grown side by side, whose raw scores are averaged. They differ in the split
-        points that are drawn; what each makes of the chance composition of the bags averages out.
-        None takes 3 for the square loss and 1 for the likelihood, which gains little by more.
+        Number of boosted models with different random split points, whose raw scores are averaged.
+        Averaging reduces overfitting to the chance composition of bags. By default 3 for the square
+        loss and 1 for the likelihood, which gains little.
     learning_rate : float
-        What a tree is multiplied by.
+        Factor of each tree.
     num_leaves : int
         Leaves of a tree.
     min_child_samples : int
-        Fewest instances in a leaf.
+        Minimum instances in a leaf.
     reg_lambda : float, optional
-        Penalty on the squares of the leaves, in the units of the loss: the square loss is summed
-        over instances, the likelihood over bags. None takes 50 for the one and 1 for the other. A
-        proportion says much less about an instance than its label: hence the 50.
+        L2 penalty on leaves, in units of the loss: the square loss is summed over instances, the
+        likelihood over bags. By default 50 and 1: a proportion carries much less information about
+        an instance than its label.
     extra_trees : bool
-        Whether split points are drawn at random instead of searched: trees that search find the
-        chance composition of the bags.
+        Whether split points are random. Searched split points overfit the chance composition of
+        bags.
     validation_share : float
-        Share of the bags that are held out to choose the number of trees; 0 keeps them all.
+        Share of the bags held out to choose the number of trees; 0 for none.
     patience : int, optional
-        Trees without a better held-out risk before growing stops.
+        Stop after this many trees without a lower held-out risk.
     criterion : {"zero_one", "square"}
-        Which risk is estimated on the held-out bags.
+        Risk estimated on the held-out bags.
     categorical_features : sequence of int, optional
-        Columns of `X` that hold codes of categories, whole numbers from 0: LightGBM splits them by
-        sets of values. Strings of a frame are encoded by `TableEncoder` instead.
+        Columns of `X` with codes of categories, whole numbers from 0, which LightGBM splits by sets
+        of values. Strings of a frame are encoded by `TableEncoder` instead.
     n_jobs : int
-        Threads; -1 takes as many as there are cores.
+        Threads; -1 means one per core.
     random_state : int, RandomState, Generator or None
-        Seed of split points and bags held out; None draws one.
+        Seed of split points and held-out bags; None draws one.
 
     Attributes
     ----------
     classes_ : array
-        Labels that `predict` gives.
+        Class labels.
     booster_ : lightgbm.Booster
-        Its raw scores lack `initial_score_`.
+        Its raw scores exclude `initial_score_`.
     initial_score_ : array of shape (n_outputs,)
-        Raw score of an instance before the first tree.
+        Raw score before the first tree.
     n_trees_ : int
-        Rounds that are used for predictions.
+        Rounds used for predictions.
     held_out_risk_ : array of shape (n_rounds,)
         Estimated risk after each round; empty without `validation_share`.
     feature_importances_ : array of shape (n_features,)
-        Share of each feature in what splits gain.
+        Share of each feature in the total gain of splits.
 
     Notes
     -----
-    "debiased_square" is an unbiased estimate of the instance square loss of any scores, for bags
-    that are random groups of i.i.d. instances. Proportions need not be counts.
+    "debiased_square" is an unbiased estimate of the instance square loss, for bags that are random
+    groups of i.i.d. instances. Proportions need not be counts.
 
-    "count_likelihood" is maximum likelihood of the bags' counts, for labels that are independent
-    given the features, however bags were grouped; no instance loss is estimated on the way. It uses
-    all that a count says, so it learns more from the same small bags. Twice the default number of
-    rounds is often better.
+    "count_likelihood" is the likelihood of the bags' counts. It assumes labels that are independent
+    given the features, and holds for any grouping. It uses all the information of a count, so it
+    learns more from small bags. Twice the default number of rounds is often better.
 
     References
     ----------
@@ -106,38 +105,21 @@ class BagBoostingClassifier(BagEstimator, BoostedTrees):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        rule: BoostingRule = "debiased_square",
-        n_estimators: int = 400,
-        n_runs: int | None = None,
-        learning_rate: float = 0.1,
-        num_leaves: int = 8,
-        min_child_samples: int = 20,
-        reg_lambda: float | None = None,
-        extra_trees: bool = True,
-        validation_share: float = 0.0,
-        patience: int | None = None,
-        criterion: Loss = "square",
-        categorical_features: Sequence[int] | None = None,
-        n_jobs: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        self.rule = rule
-        self.n_estimators = n_estimators
-        self.n_runs = n_runs
-        self.learning_rate = learning_rate
-        self.num_leaves = num_leaves
-        self.min_child_samples = min_child_samples
-        self.reg_lambda = reg_lambda
-        self.extra_trees = extra_trees
-        self.validation_share = validation_share
-        self.patience = patience
-        self.criterion = criterion
-        self.categorical_features = categorical_features
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    _: KW_ONLY
+    rule: BoostingRule = "debiased_square"
+    n_estimators: int = 400
+    n_runs: int | None = None
+    learning_rate: float = 0.1
+    num_leaves: int = 8
+    min_child_samples: int = 20
+    reg_lambda: float | None = None
+    extra_trees: bool = True
+    validation_share: float = 0.0
+    patience: int | None = None
+    criterion: Loss = "square"
+    categorical_features: Sequence[int] | None = None
+    n_jobs: int = 1
+    random_state: Any = None
 
     def _fit(self, data: Bags) -> Self:
         check_choice("criterion", self.criterion, get_args(Loss))

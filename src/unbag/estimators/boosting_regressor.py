@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -17,14 +18,13 @@ from unbag.estimators.count_gradients import EventGradients
 from unbag.estimators.folds import fold_numbers
 from unbag.estimators.poisson_regressor import check_events
 from unbag.estimators.regressor_base import BagRegressorBase
-from unbag.evaluation.risk import Loss, pairwise_value
+from unbag.evaluation.risk import pairwise_value
 from unbag.randomness import draw_seed
-
-__all__ = ["BagBoostingRegressor"]
 
 Array = NDArray[Any]
 
 
+@dataclass(eq=False, repr=False)
 class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
     """Boosted trees for single amounts, learned from the averages of bags.
 
@@ -33,40 +33,40 @@ class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
     Parameters
     ----------
     loss : {"squared_error", "poisson"}
-        See the notes.
+        See Notes.
     n_estimators : int
-        Most rounds of one tree.
+        Maximum number of rounds.
     cv : int
-        Folds of whole bags that choose the number of rounds; 0 takes all.
+        Folds of whole bags that choose the number of rounds; 0 uses all.
     n_runs : int
-        Boosted models grown side by side and averaged.
+        Number of boosted models that are averaged.
     learning_rate : float
-        What a tree is multiplied by.
+        Factor of each tree.
     num_leaves : int
         Leaves of a tree.
     reg_lambda : float, optional
-        Penalty on the squares of the leaves. None takes 50, or 1 for "poisson".
+        L2 penalty on leaves. By default 50, or 1 for "poisson".
     n_jobs : int
-        Threads; -1 takes as many as there are cores.
+        Threads; -1 means one per core.
     random_state : int, RandomState, Generator or None
         Seed of split points.
 
     Attributes
     ----------
     booster_ : lightgbm.Booster
-        Its raw scores lack `initial_score_`.
+        Its raw scores exclude `initial_score_`.
     n_trees_ : int
-        Rounds that are used for predictions.
+        Rounds used for predictions.
     held_out_risk_ : array of shape (n_estimators,)
-        Risk on bags that folds left out, after each round; empty without folds.
+        Cross-validated risk after each round; empty without folds.
     initial_score_ : array of shape (1,)
         The mean amount; its logarithm for "poisson".
 
     Notes
     -----
-    For bags that are random groups "squared_error" is an unbiased estimate of the squared error of
-    single amounts. "poisson" is the likelihood of numbers of events, as for `BagPoissonRegressor`:
-    it holds for any grouping in which events are independent given the features.
+    For random bags "squared_error" is an unbiased estimate of the squared error of single amounts.
+    "poisson" is the likelihood of numbers of events, as for `BagPoissonRegressor`. It holds for any
+    grouping in which events are independent given the features.
 
     Examples
     --------
@@ -80,33 +80,18 @@ class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
     True
     """
 
-    patience: int | None = None
-    criterion: Loss = "square"
-    min_child_samples: int = 20
-    extra_trees: bool = True
+    patience, criterion, min_child_samples, extra_trees = None, "square", 20, True
 
-    def __init__(
-        self,
-        *,
-        loss: Literal["squared_error", "poisson"] = "squared_error",
-        n_estimators: int = 400,
-        cv: int = 3,
-        n_runs: int = 3,
-        learning_rate: float = 0.1,
-        num_leaves: int = 8,
-        reg_lambda: float | None = None,
-        n_jobs: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        self.loss = loss
-        self.n_estimators = n_estimators
-        self.cv = cv
-        self.n_runs = n_runs
-        self.learning_rate = learning_rate
-        self.num_leaves = num_leaves
-        self.reg_lambda = reg_lambda
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    _: KW_ONLY
+    loss: Literal["squared_error", "poisson"] = "squared_error"
+    n_estimators: int = 400
+    cv: int = 3
+    n_runs: int = 3
+    learning_rate: float = 0.1
+    num_leaves: int = 8
+    reg_lambda: float | None = None
+    n_jobs: int = 1
+    random_state: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -124,7 +109,7 @@ class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
         self.held_out_risk_ = risks
 
     def _left_out_risks(self, data: Bags) -> Array:
-        """Risk after each round on bags that folds leave out; empty for too few bags."""
+        """Cross-validated risk after each round; empty for too few bags."""
         n_folds = min(self.cv, data.n_bags // 2)
         if n_folds < 2:
             return np.empty(0)

@@ -1,7 +1,8 @@
-"""`BagClassifier`: a neural net trained on bags, behind scikit-learn's interface."""
+"""`BagClassifier`: a neural net trained on bags, with scikit-learn's interface."""
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
@@ -24,13 +25,12 @@ from unbag.training import Criterion, Settings, Trial, TrialResult
 from unbag.training.batches import are_pixels, warn_of_single_precision
 from unbag.training.scoring import logits_of, scores_of
 
-__all__ = ["BagClassifier"]
-
 Array = NDArray[Any]
 # Nets averaged on a table of few rows, and of many: two a fold, or one.
 N_NETS, N_NETS_MANY, MANY_ROWS = 10, 5, 5000
 
 
+@dataclass(eq=False, repr=False)
 class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
     r"""Neural classifier for single instances, learned from the average labels of bags.
 
@@ -43,36 +43,35 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
         Architecture: a key of `unbag.models.MODELS`, such as "mlp" (for tables; standardises its
         inputs), "linear" or "cnn_small", or a function ``(input_shape, n_outputs) -> Module``.
     n_nets : int, optional
-        Nets that are trained at once and averaged. None takes 10 for a table (5 from 5,000 rows
-        on) and an architecture of the library, otherwise 1.
+        Number of nets that are averaged. By default 10 for a table (5 from 5,000 rows on) and an
+        architecture of the library, otherwise 1.
     blend_ridge : bool, optional
-        Whether to train nets in five folds of bags and mix them with ridges in closed form; see
-        Notes. None does so on tables without `patience`.
+        Whether to train nets in five folds of bags and average them with ridges; see Notes. By
+        default on tables without `patience`.
     learning_rate : float
         Step size of Adam.
     max_epochs : int
-        Passes over the bags; fewer if `patience` stops them. On tables fewer if the risk of bags
-        held out says so.
+        Maximum passes over the bags. `patience`, or on tables the cross-fitted risk, may choose
+        fewer.
     bags_per_batch : int, optional
-        None finds a number between four and what makes 500 instances.
+        By default about 500 instances' worth, and at least four.
     redraw : bool
-        Whether each epoch cuts the bags into batches anew.
+        Whether batches are redrawn each epoch.
     schedule : {"constant", "cosine"}
-        Whether the learning rate stays, or falls to zero along half a cosine.
+        Learning rate: constant, or decreasing to zero along half a cosine.
     validation_share : float or None
-        Share of the bags that are held out until the error has been estimated from them; see
-        Notes. Folds hold out a fifth. 0 or None trains on all bags from the start, estimates
-        nothing and blends nothing.
+        Share of the bags held out to estimate the error; see Notes. Folds hold out a fifth. 0 or
+        None trains on all bags, estimates nothing and blends nothing.
     refit : bool
-        Whether the held-out bags are trained on in the end. False returns what was measured.
+        Whether training ends with the held-out bags included. False returns the evaluated model.
     patience : int, optional
-        Epochs without a better held-out risk before training stops. Then one half of the held-out
-        bags chooses the epoch, the other estimates the error, and neither is trained on.
+        Stop after this many epochs without a lower held-out risk. One half of the held-out bags
+        then chooses the epoch, the other estimates the error, and neither is used for training.
     criterion : {"zero_one", "square"}
-        Which risk chooses the epoch, if there is `patience`; that of the scores varies less from
-        bag to bag than the error of hard predictions.
+        Risk that chooses the epoch with `patience`. The square risk of scores varies less between
+        bags than the error of hard predictions.
     device : str
-        Where torch trains, such as "cpu" or "cuda".
+        Device of torch, such as "cpu" or "cuda".
     random_state : int, RandomState, Generator or None
         Seed of weights, batches and held-out bags; None draws one.
     verbose : bool
@@ -81,55 +80,50 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
     Attributes
     ----------
     classes_ : array
-        Labels that `predict` gives.
+        Class labels.
     result_ : TrialResult
         The trained net and its history.
     risk_ : Estimate or None
-        Error of single predictions, with an interval, from held-out bags; None without any.
+        Error of single predictions, with an interval, from held-out bags, if any.
     baseline_ : Baseline or None
-        The most frequent label, and how often it is wrong; None for a net trained elsewhere.
+        Majority class and its error; None for a net trained elsewhere.
     risk_is_final_ : bool
-        Whether `risk_` is the error of the returned classifier. Otherwise it is the error of nets
-        that had not seen the bags.
+        Whether `risk_` is the error of the returned classifier, rather than of nets trained without
+        the held-out bags.
     n_features_in_ : int
-        Features of an instance.
+        Number of features.
     pixels_ : bool
-        Whether it was fitted on images of bytes, which are divided by 255: it then predicts these
-        and refuses others. Bytes in a table are numbers like any others.
+        Whether it was fitted on images of bytes, which are divided by 255; other images are then
+        rejected. Bytes in a table are ordinary numbers.
 
     Notes
     -----
     With the default rule the training loss is an unbiased estimate of the instance square loss, for
-    bags that are random groups of i.i.d. instances.
+    bags that are random groups of i.i.d. instances. Instances are converted to single precision.
 
-    Instances become single precision. Images of bytes (three or more dimensions) are divided by
-    255.
+    `noise_variance` is removed from `risk_` and from the choice of the epoch. Only
+    `count_likelihood` and `count_posterior` also give noisy bags less weight in training. Under the
+    default rule independent noise leaves the gradient unbiased, and its variance is a constant of
+    the loss; the other rules ignore it. If some bags are much noisier than others,
+    `BagRidgeClassifier` and `BagBoostingClassifier` give these less weight.
 
-    `noise_variance` takes the noise out of `risk_` and of the choice of the epoch. The net itself
-    depends on it with `count_likelihood` and `count_posterior` only, which weigh noisy bags less.
-    Noise that is independent of the instances leaves the gradient of the default rule unbiased, and
-    its variance is subtracted from the loss as a constant; the other rules disregard it. If some
-    bags are much noisier than others, `BagRidgeClassifier` and `BagBoostingClassifier` weigh these
-    less in any case.
-
-    On a table, nets are trained in five folds of whole bags, beside two models in closed form: a
+    On a table, nets are cross-fitted in five folds of whole bags, beside two closed-form models: a
     ridge on the features (`BagRidgeClassifier`) and a ridge on `RadialUnits`, the memberships in
-    256 clusters. Scores of bags by models that did not see them give the risk of every mixture
-    without labels. They choose the epoch, at which all nets are taken, and the convex weights.
-    Where the bags cannot tell, the two ridges weigh the same, and the nets nothing. From there
-    weights move towards the best ones by :math:`(1 - z^2 s^2 / \delta^2)_+`, with :math:`\delta`
-    the gain in risk, :math:`s` its standard error, and :math:`z` 1 between the ridges and 2 for
-    the nets. So few bags give a ridge, and many the net. The final nets are those of the folds,
-    averaged; `risk_` is the cross-fitted error of the mixture. It is a little too low where few
-    bags chose epoch and weights, and a little too high because each model lacked a fifth of them.
+    256 clusters. Cross-fitted scores estimate the risk of every mixture without labels, and so
+    choose the epoch of all nets and the convex weights. The starting point gives the two ridges
+    equal weights and the nets none. From there weights move towards the best ones by :math:`(1 -
+    z^2 s^2 / \delta^2)_+`, with :math:`\delta` the gain in risk, :math:`s` its standard error, and
+    :math:`z` 1 between the ridges and 2 for the nets. So few bags give a ridge, and many the nets.
+    The final nets are those of the folds, averaged; `risk_` is the cross-fitted error of the
+    mixture. It is slightly too low if few bags chose epoch and weights, and slightly too high
+    because each model lacked a fifth of the bags.
 
-    Otherwise a fit without `patience` has three steps. The nets are trained on the bags that are
-    kept. Their error is estimated from the held-out bags. Then all bags are trained on for half as
-    many epochs again. If fewer than 10 bags would be held out, each net leaves out a fifth of them
-    instead, and the final nets are trained afresh on all bags; below 10 bags nothing is estimated.
-    So `risk_` is the error before the last step, on average that of the final classifier or a
-    little more (``benchmarks/fit_risk.py``). With ``refit=False`` nothing is done with the held-out
-    bags but measuring, and `risk_` is the error of the classifier that is returned.
+    Otherwise a fit without `patience` trains on the kept bags, estimates the error from the
+    held-out bags, and continues on all bags for half as many epochs. If fewer than 10 bags would be
+    held out, each net leaves out a fifth of the bags instead, and the final nets are trained on all
+    bags from the start; below 10 bags nothing is estimated. So `risk_` is the error before the last
+    step, on average that of the final classifier or slightly more (``benchmarks/fit_risk.py``).
+    With ``refit=False`` the held-out bags are used only for evaluation.
 
     References
     ----------
@@ -151,42 +145,23 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
 
     _checks = ARRAYS
 
-    def __init__(
-        self,
-        rule: str | Rule = "debiased_square",
-        model: str | ModelBuilder = "mlp",
-        *,
-        n_nets: int | None = None,
-        blend_ridge: bool | None = None,
-        learning_rate: float = 3e-3,
-        max_epochs: int = 200,
-        bags_per_batch: int | None = None,
-        redraw: bool = True,
-        schedule: Literal["constant", "cosine"] = "constant",
-        validation_share: float | None = 0.2,
-        refit: bool = True,
-        patience: int | None = None,
-        criterion: Criterion = "square",
-        device: str = "cpu",
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.rule = rule
-        self.model = model
-        self.n_nets = n_nets
-        self.blend_ridge = blend_ridge
-        self.learning_rate = learning_rate
-        self.max_epochs = max_epochs
-        self.bags_per_batch = bags_per_batch
-        self.redraw = redraw
-        self.schedule = schedule
-        self.validation_share = validation_share
-        self.refit = refit
-        self.patience = patience
-        self.criterion = criterion
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+    rule: str | Rule = "debiased_square"
+    model: str | ModelBuilder = "mlp"
+    _: KW_ONLY
+    n_nets: int | None = None
+    blend_ridge: bool | None = None
+    learning_rate: float = 3e-3
+    max_epochs: int = 200
+    bags_per_batch: int | None = None
+    redraw: bool = True
+    schedule: Literal["constant", "cosine"] = "constant"
+    validation_share: float | None = 0.2
+    refit: bool = True
+    patience: int | None = None
+    criterion: Criterion = "square"
+    device: str = "cpu"
+    random_state: Any = None
+    verbose: bool = False
 
     def fit_bags(self, data: Bags) -> Self:
         """Train on a `Bags`."""
@@ -256,16 +231,13 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
     ) -> BagClassifier:
         """Read a folder written by `save`. Nothing in it is executed.
 
-        A folder holds the parameters of the constructor, but for a `random_state` that is no
-        number, and for functions and rules of your own.
-
         Parameters
         ----------
         folder : path
         model : function, optional
-            The function the net was built with, if it was not one of the library's names.
+            Function that built the net, unless it has a name in the library.
         rule : Rule, optional
-            The rule it was trained with, if that is not one of the library's.
+            Rule of the training, unless it belongs to the library.
         """
         description, tensors = read_folder(folder, kind=cls.__name__)
         result, built_by = read_net(description, tensors, model=model, rule=rule)

@@ -14,15 +14,6 @@ from unbag.errors import BagDataError
 from unbag.evaluation.residual_moments import noise_of
 from unbag.evaluation.risk import pairwise_value
 
-__all__ = [
-    "BagStatistics",
-    "RidgeSolution",
-    "amount_variance",
-    "principal_directions",
-    "project_to_simplex",
-    "residual_weights",
-]
-
 Array = NDArray[Any]
 LABEL_VARIANCE = 0.25  # the largest that a label can have, and that of a guess
 LARGEST_FEATURE = 1e140  # squares, times as many rows as there may be, are finite
@@ -30,7 +21,7 @@ LARGEST_FEATURE = 1e140  # squares, times as many rows as there may be, are fini
 
 @dataclass(frozen=True, eq=False)
 class BagStatistics:
-    """All that closed-form learning needs of the bags; the variance is that of a single label."""
+    """Statistics of bags for closed-form learning; `variance` is that of a single label."""
 
     means: Array
     proportions: Array
@@ -40,7 +31,7 @@ class BagStatistics:
 
     @classmethod
     def of(cls, data: Bags) -> BagStatistics:
-        """Of all bags."""
+        """Statistics of all bags."""
         found = cls(
             _bag_means(data),
             data.proportions.reshape(data.n_bags, -1),
@@ -53,7 +44,7 @@ class BagStatistics:
         return replace(found, variance=variance)
 
     def check(self) -> None:
-        """Refuse features whose squares are beyond double precision."""
+        """Raise if squares of features exceed double precision."""
         largest = np.abs(self.means).max(axis=0)
         if not (largest < LARGEST_FEATURE).all():
             column = int(np.argmax(largest))
@@ -63,7 +54,7 @@ class BagStatistics:
             )
 
     def joined(self, other: BagStatistics) -> BagStatistics:
-        """Of these bags and others."""
+        """Statistics of these bags and others."""
         names = ("means", "proportions", "sizes", "noise")
         both: dict[str, Any] = {
             name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names
@@ -76,20 +67,20 @@ class BagStatistics:
         return replace(self, **{name: getattr(self, name)[chosen] for name in names})
 
     def along(self, directions: Array) -> BagStatistics:
-        """With means of the features along these directions, one a column."""
+        """Statistics of the features projected on directions, one per column."""
         return replace(self, means=self.means @ directions)
 
     @property
     def weights(self) -> Array:
-        """What each bag counts."""
+        """Weight of each bag."""
         return residual_weights(self.sizes, self.noise, self.variance)
 
 
 def amount_variance(averages: Array, sizes: Array, noise: Array) -> float:
-    """Variance of single amounts at which residuals weighted by it have their expected size.
+    """Variance of single amounts by the method of Mandel and Paule.
 
-    The method of Mandel and Paule; very noisy bags do not disturb it. One without noise, where
-    weights do not depend on it.
+    Residuals weighted by it have their expected size, so very noisy bags have little influence. One
+    without noise, where weights do not depend on it.
     """
     values = averages.reshape(-1)
     highest = pairwise_value(values - np.average(values, weights=sizes), sizes)
@@ -106,9 +97,9 @@ def amount_variance(averages: Array, sizes: Array, noise: Array) -> float:
 
 
 def residual_weights(sizes: Array, noise: Array, variance: float = LABEL_VARIANCE) -> Array:
-    """Inverse variance of each bag's residual, up to a factor: that of exact bags is their size.
+    """Inverse variance of each bag's residual up to a factor; for exact bags their size.
 
-    A residual has variance (R - B)/k + noise; the variance of a single label bounds R - B.
+    A residual has variance (R - B)/k + noise, and R - B is at most the variance of a single label.
     """
     return sizes / (1 + sizes * noise / variance)
 
@@ -132,13 +123,7 @@ def _bag_means(data: Bags, chunk: int = 2_000_000) -> Array:
 
 
 def principal_directions(X: Array, chunk: int = 8192) -> Array:
-    """Directions in which instances vary most, one a column, the most varying first.
-
-    Examples
-    --------
-    >>> np.abs(principal_directions(np.array([[0.0, 3.0], [0.0, -3.0], [0.1, 0.0]]))[:, 0]).round(2)
-    array([0., 1.])
-    """
+    """Principal directions of the instances, one per column, by decreasing variance."""
     centre = np.mean(X, axis=0, dtype=float)
     covariance = np.zeros((X.shape[1], X.shape[1]))
     for start in range(0, len(X), chunk):
@@ -150,7 +135,7 @@ def principal_directions(X: Array, chunk: int = 8192) -> Array:
 class RidgeSolution:
     """Centred, weighted bag means, and the eigenvectors of the smaller of their Gram matrices.
 
-    With `standardise`, the penalty is on weights of features divided by their deviation.
+    With `standardise`, the penalty applies to weights of standardised features.
     """
 
     def __init__(self, bags: BagStatistics, *, standardise: bool = False) -> None:
@@ -171,8 +156,8 @@ class RidgeSolution:
     def leave_one_out(self, penalty: float) -> float:
         """Instance square loss, estimated from each bag's residual under the fit without it.
 
-        A bag estimates it by its size times what noise leaves of the squared residual; the fit's
-        weights say how far each is trusted, so without noise all count the same.
+        A bag estimates it by its size times its squared residual minus noise. Bags are weighted as
+        in the fit, so equally without noise.
         """
         shrinkage = self.squares / (self.squares + penalty * self.unit)
         residual = self.target - self.left @ (shrinkage[:, None] * self.rotated)
@@ -190,13 +175,13 @@ class RidgeSolution:
 
 
 def _deviations(design: Array) -> Array:
-    """Deviation of each column; one for columns that only rounding makes vary."""
+    """Deviation of each column; one for columns that vary by rounding only."""
     deviations = np.sqrt((design**2).sum(axis=0))
     return np.where(deviations > 1e-12 * max(deviations.max(), 1e-300), deviations, 1.0)
 
 
 def _eigenvectors(design: Array) -> tuple[Array, Array]:
-    """Squared singular values and left singular vectors, without those that are rounding."""
+    """Squared singular values and left singular vectors, except those that are rounding errors."""
     wide = design.shape[0] <= design.shape[1]
     squares, vectors = np.linalg.eigh(design @ design.T if wide else design.T @ design)
     kept = squares > 1e-12 * max(squares[-1], 1e-300)

@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["filled", "scaled_columns"]
-
 Array = NDArray[Any]
 
 
 def scaled_columns(X: Array) -> tuple[Array, Array]:
-    """Centre and scale of each column: 0/1 stays what it is, others get unit variance."""
+    """Centre and scale of each column: 0/1 columns are unchanged, others get unit variance."""
     centre, low, high = np.nanmean(X, axis=0), np.nanmin(X, axis=0), np.nanmax(X, axis=0)
     two = ((low == X) | (high == X) | np.isnan(X)).all(axis=0)
     scale = np.where(two, high - low, np.nanstd(X, axis=0))
@@ -21,6 +19,6 @@ def scaled_columns(X: Array) -> tuple[Array, Array]:
 
 
 def filled(X: Array, values: Array) -> Array:
-    """The same without gaps."""
+    """Replace missing values."""
     gaps = np.isnan(X)
     return np.where(gaps, values, X) if gaps.any() else X

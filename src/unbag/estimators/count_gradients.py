@@ -1,4 +1,4 @@
-"""Gradient and curvature of the likelihood of all bags' counts or events, for boosting."""
+"""Gradient and curvature of the likelihood of counts or events, for boosting."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from unbag.rules import CountLikelihood
 from unbag.rules.count_likelihood import own_logits
 from unbag.training.batches import all_bags
 
-__all__ = ["CountGradients", "EventGradients", "expected_labels"]
-
 Array = NDArray[Any]
 TINY = 1e-300
 # Counts of a larger variance get posteriors of second order, which are off by 0.002 at most on
@@ -28,32 +26,22 @@ EXACT_BELOW = 2.0
 
 
 class CountGradients:
-    r"""Minus the log likelihood of the bags' counts, summed over bags, as boosting wants it.
+    r"""Minus the log likelihood of the bags' counts, summed over bags, for boosting.
 
-    By the logit of one label the gradient is its score minus its probability given the count. The
+    The gradient by the logit of a label is its score minus its probability given the count. The
     curvature is :math:`v_i^2 / V`, with :math:`v_i` the variance of a label and :math:`V` that of
-    its bag's count: what the count would tell about the logit if it were Gaussian. For bags of one
-    both are those of logistic regression. Several classes have the likelihood of each class's own
-    count, through the softmax.
+    its bag's count. For bags of one both are those of logistic regression. Several classes have the
+    likelihood of each class's own count, through the softmax.
 
-    Parameters
-    ----------
-    data : Bags
-        With the instances of the first bag first.
-    learning_rate : float
-        What the steps will be multiplied by.
-
-    Notes
-    -----
     That curvature is the diagonal of a matrix whose off-diagonal entries add up for instances that
-    move together. Two corrections keep steps from overshooting, and leave the minimum where it is:
+    move together. Two corrections keep steps from overshooting, and leave the minimum unchanged:
 
     - All instances move together along the constant, where bags of :math:`k` have :math:`k` times
       the curvature of the diagonal. The part of the gradient that a common shift explains is
       divided by that ratio. For random bags the diagonal is then right along any leaf, up to its
       share of the instances.
-    - Instances of a bag that are alike in a feature move together when a tree splits on it. With
-      :math:`\rho` the largest correlation of a feature within bags, their curvature is up to about
+    - Instances of a bag with similar features move together in a split. With :math:`\rho` the
+      largest correlation of a feature within bags, their curvature is up to about
       :math:`1 + (k - 1) \rho` times the diagonal, which is enlarged as far as the learning rate
       leaves steps too long.
     """
@@ -84,11 +72,11 @@ class CountGradients:
 
     @property
     def smallest_curvature(self) -> float:
-        """No instance's curvature is below this."""
+        """Lower bound of the curvature of an instance."""
         return SMALLEST / float(self.sizes.max())
 
     def gradient(self, raw: Array) -> Array:
-        """Gradient of the loss itself, before anything is done about overshooting."""
+        """Gradient of the loss, without corrections for overshooting."""
         return self._gradient(self._outputs(raw))
 
     def _gradient(self, outputs: Array) -> Array:
@@ -108,10 +96,10 @@ class CountGradients:
         return torch.autograd.grad(loss, logits)[0].numpy()
 
     def _expected_counts(self, outputs: Array) -> tuple[Array, Array]:
-        """Size of their slopes by raw scores, and the inverse of the counts' variances.
+        """Derivatives of expected counts by raw scores, and the inverse variances of the counts.
 
-        Shapes (n_instances, n_counts, n_outputs) and (n_bags, n_counts, n_outputs). Only a class's
-        count depends on all outputs; others have an axis of one.
+        Shapes (n_instances, n_counts, n_outputs) and (n_bags, n_counts, n_outputs). Only the count
+        of a class depends on all outputs; others have an axis of one.
         """
         scores = expit(outputs)
         variance = scores * (1 - scores)
@@ -129,19 +117,12 @@ class CountGradients:
 
 
 class EventGradients:
-    r"""Minus the log likelihood of numbers of events, summed over bags, as boosting wants it.
+    r"""Minus the log likelihood of numbers of events, summed over bags, for boosting.
 
     With :math:`\mu_j` the expected events of an instance and :math:`m_i` those of its bag, the
-    gradient by the log rate is :math:`\mu_j (1 - n_i / m_i)`, and the curvature
-    :math:`\mu_j^2 / m_i`. For bags of one both are those of Poisson regression. Steps are kept from
-    overshooting as for `CountGradients`.
-
-    Parameters
-    ----------
-    data : Bags
-        With the instances of the first bag first.
-    learning_rate : float
-        What the steps will be multiplied by.
+    gradient by the log rate is :math:`\mu_j (1 - n_i / m_i)`, and the curvature :math:`\mu_j^2 /
+    m_i`. For bags of one both are those of Poisson regression. Corrections are those of
+    `CountGradients`.
     """
 
     default_penalty: ClassVar[float] = 1.0
@@ -161,7 +142,7 @@ class EventGradients:
         return with_common_step(*columns), np.maximum(curvature, self.smallest_curvature)[:, None]
 
     def gradient(self, raw: Array) -> Array:
-        """Gradient of the loss itself, before anything is done about overshooting."""
+        """Gradient of the loss, without corrections for overshooting."""
         expected = self.events.scores(raw[:, 0])
         excess = 1 - self.events.counts / self._means(expected)
         return (expected * self._spread(excess))[:, None]
@@ -174,32 +155,23 @@ class EventGradients:
 
 
 def damping(data: Bags, learning_rate: float) -> Array:
-    """Factor by which the curvature of each bag is enlarged."""
+    """Factor that enlarges the curvature of each bag."""
     together = 1 + (data.sizes - 1) * largest_correlation(data)
     return np.maximum(1, learning_rate * together)
 
 
 def with_common_step(slopes: Array, curvature: Array, common: Array) -> Array:
-    """Divide what a common shift explains by the ratio of its curvature to the diagonal."""
+    """Divide the part explained by a common shift by the ratio of its curvature to the diagonal."""
     total = np.maximum(common.sum(axis=0), TINY)
     kept = np.minimum(curvature.sum(axis=0) / total, 1)
     return slopes - (1 - kept) * common * (slopes.sum(axis=0) / total)
 
 
 def expected_labels(outputs: Array, batch: BagBatch, tilts: Array | None = None) -> Array:
-    """Probability of each label given its bag's count, in closed form.
+    """Probability of each label given its bag's count, from logits (n_instances, n_outputs).
 
-    What differentiating `CountLikelihood` gives too, but slower: no logarithm of a frequency's term
-    is taken, and none is kept.
-
-    Parameters
-    ----------
-    outputs : array of shape (n_instances, n_outputs)
-        Logits of the labels' own probabilities, in double precision.
-    batch : BagBatch
-        Bags without noise.
-    tilts : array of shape (n_outputs, n_bags), optional
-        As for `exact_posterior`.
+    The same as differentiating `CountLikelihood`, but faster. `tilts` are those of
+    `exact_posterior`.
 
     Examples
     --------
@@ -230,6 +202,6 @@ def largest_correlation(data: Bags) -> float:
 
 
 def _through_softmax(slopes: Array, outputs: Array) -> Array:
-    """From the logits of the classes' own probabilities to those of the softmax."""
+    """From logits of the classes' own probabilities to those of the softmax."""
     over_rest = slopes / np.maximum(expit(-outputs), TINY)
     return slopes - expit(outputs) * (over_rest.sum(axis=1, keepdims=True) - over_rest)

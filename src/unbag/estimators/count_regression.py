@@ -14,8 +14,6 @@ from unbag.bags import Bags
 from unbag.errors import BagDataError
 from unbag.posterior.labels import tilt_to_counts
 
-__all__ = ["BagCounts", "EventCounts", "LogitFit", "fit_logits", "fold_slope", "shift_to_counts"]
-
 Array = NDArray[Any]
 # A count is a whole number: no law of it is narrower than rounding.
 ROUNDING = 1 / 12
@@ -28,14 +26,9 @@ RANGE_STEPS = 20
 
 @dataclass(frozen=True, eq=False)
 class BagCounts:
-    """Counts of one label, bag by bag, as the solvers want them.
+    """Counts of one label per bag; `noise` is that of the counts.
 
-    Attributes
-    ----------
-    counts, sizes, starts, noise : array of shape (n_bags,)
-        Noise is the variance of that in the counts.
-    ranges : array of shape (n_bags, 2), optional
-        Least and largest count, where only these are known.
+    `ranges` of shape (n_bags, 2) are smallest and largest counts, if only these are known.
     """
 
     counts: Array
@@ -55,13 +48,13 @@ class BagCounts:
 
     @property
     def rate(self) -> float:
-        """Share of positive labels, never quite none or all."""
+        """Share of positive labels, strictly between 0 and 1."""
         half = 0.5 / self.sizes.sum()
         return float(np.clip(self.counts.sum() / self.sizes.sum(), half, 1 - half))
 
     @property
     def start(self) -> float:
-        """Linear predictor that gives everybody the overall rate."""
+        """Linear predictor of the overall rate."""
         return float(logit(self.rate))
 
     def scores(self, predictors: Array) -> Array:
@@ -73,7 +66,7 @@ class BagCounts:
         return scores * (1 - scores)
 
     def take(self, positions: Array) -> BagCounts:
-        """Some of the bags, by increasing position, whose instances follow each other."""
+        """Some of the bags, by increasing position, with their instances in order."""
         sizes = self.sizes[positions]
         parts = self.counts[positions], sizes, np.cumsum(sizes) - sizes, self.noise[positions]
         ranges = None if self.ranges is None else self.ranges[positions]
@@ -84,17 +77,17 @@ class BagCounts:
         return np.add.reduceat(values, self.starts, axis=0)
 
     def weighted_sum(self, weights: Array, X: Array) -> Array:
-        """Sum rows times weights over each bag, without a copy of the rows."""
+        """Sum weighted rows over each bag, without a copy of the rows."""
         offsets = np.append(self.starts, len(X))
         return np.asarray(csr_array((weights, np.arange(len(X)), offsets)) @ X)
 
     def variance(self, scores: Array, effect: float) -> Array:
-        """Variance of each count, with that of an effect of the bag on its logits."""
+        """Variance of each count, including a bag effect on the logits."""
         own = self.sum(self.slopes(scores))
         return np.maximum(own + effect * own**2 + self.noise, ROUNDING)
 
     def minus_log(self, scores: Array, effect: float = 0.0) -> Array:
-        """Minus the log likelihood of each bag's count, up to a constant, or of its range."""
+        """Minus the log likelihood of each bag's count up to a constant, or of its range."""
         variance = self.variance(scores, effect)
         if self.ranges is not None:
             return -self._inside(scores, variance)[2]
@@ -102,7 +95,7 @@ class BagCounts:
         return 0.5 * (gap**2 / variance + np.log(variance))
 
     def expected(self, scores: Array, variance: Array) -> Array:
-        """The counts; where only ranges are known, their expectations given these."""
+        """The counts, or their expectations given the ranges."""
         if self.ranges is None:
             return self.counts
         low, high, log_mass = self._inside(scores, variance)
@@ -111,7 +104,7 @@ class BagCounts:
         return np.clip(self.sum(scores) + lift, self.ranges[:, 0], self.ranges[:, 1])
 
     def _inside(self, scores: Array, variance: Array) -> tuple[Array, Array, Array]:
-        """Ends of the ranges in standard units, and the log probability of a count between."""
+        """Standardised ends of the ranges, and the log probability of a count between them."""
         assert self.ranges is not None
         edges = self.ranges + np.array([-0.5, 0.5]) - self.sum(scores)[:, None]
         low, high = (edges / np.sqrt(variance)[:, None]).T
@@ -121,7 +114,7 @@ class BagCounts:
         return low, high, outer + np.log1p(-np.exp(np.minimum(inner - outer, -1e-12)))
 
     def effect(self, scores: Array) -> float:
-        """Most likely variance of an effect of the bag on its logits."""
+        """Most likely variance of a bag effect on the logits."""
         if self.ranges is not None:
             raise BagDataError("bag_effects needs proportions, got ranges of them.")
         own, square = self.sum(self.slopes(scores)), (self.counts - self.sum(scores)) ** 2
@@ -133,10 +126,7 @@ class BagCounts:
 class EventCounts(BagCounts):
     r"""Numbers of events of bags, Poisson with the sum of rates :math:`e_j \exp(x_j^\top w)`.
 
-    Attributes
-    ----------
-    exposure : array of shape (n_instances,)
-        Exposures :math:`e_j`, bag by bag.
+    `exposure` has shape (n_instances,), bag by bag.
     """
 
     exposure: Array
@@ -171,7 +161,7 @@ class EventCounts(BagCounts):
 
 
 class LogitFit(NamedTuple):
-    """Weights of the columns, and the variance of the bags' effects."""
+    """Weights of the columns, and the variance of bag effects."""
 
     weights: Array
     effect: float
@@ -190,20 +180,10 @@ def fit_logits(
     r"""Maximise the penalised likelihood of counts by Fisher scoring.
 
     With :math:`m_i` the sum of a bag's scores, :math:`D_i` its derivative by the weights and
-    :math:`V_i` the variance of the count, a step solves
-    :math:`(\sum_i D_i D_i^\top / V_i + \Lambda) \, \delta = \sum_i D_i (n_i - m_i) / V_i
-    - \Lambda (w - w_0)`, halved until the likelihood grows.
-
-    Parameters
-    ----------
-    X : array of shape (n_instances, n_columns)
-        Bag by bag, with a column of ones for the intercept.
-    data : BagCounts
-    penalties : array of shape (n_columns,)
-    start, centre : array of shape (n_columns,)
-        Weights to begin with, and those that penalties draw to.
-    effects : bool
-        Whether bags have effects of their own, whose variance is estimated on the way.
+    :math:`V_i` the variance of the count, a step solves :math:`(\sum_i D_i D_i^\top / V_i +
+    \Lambda) \, \delta = \sum_i D_i (n_i - m_i) / V_i - \Lambda (w - w_0)`, halved until the
+    likelihood grows. `X` has a column of ones; penalties shrink to `centre`; with `effects` the
+    variance of bag effects is estimated too.
     """
     weights, effect = start, 0.0
     value = _objective(X, data, weights, effect, penalties, centre)
@@ -248,17 +228,10 @@ def _scoring_step(
 def fold_slope(
     scores: Array, data: BagCounts, folds: Array, *, spread: float, effects: bool = False
 ) -> tuple[float, Array]:
-    """Slope that out-of-fold logits need to be calibrated, and the logits centred by fold.
+    """Slope that calibrates out-of-fold logits, and the logits centred by fold.
 
-    Each fold has an intercept of its own: the mean of held-out scores goes against the mean of
-    held-out labels, because what is held out is missing in the other.
-
-    Parameters
-    ----------
-    scores : array of shape (n_instances,)
-        Bag by bag, each by a fit that did not see its bag.
-    spread : float
-        Prior deviation of the slope from one.
+    `spread` is the prior deviation of the slope from one. Each fold has an intercept of its own,
+    because the means of held-out scores and held-out labels are negatively correlated.
     """
     logits = logit(np.clip(scores, SUREST, 1 - SUREST))
     member = np.repeat(np.eye(folds.max() + 1)[folds], data.sizes, axis=0)
@@ -276,10 +249,7 @@ def fold_slope(
 
 
 def shift_to_counts(logits: Array, data: BagCounts) -> float:
-    """Shift of the logits for which the mean score is the rate of the counts.
-
-    Where only ranges are known, it is that of the counts which are expected given these.
-    """
+    """Shift of the logits for which the mean score equals the rate of the (expected) counts."""
     shift = shift_to_rate(logits, data.rate)
     for _ in range(0 if data.ranges is None else RANGE_STEPS):
         scores = expit(logits + shift)

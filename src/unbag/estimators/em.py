@@ -1,7 +1,8 @@
-"""`BagEMClassifier`: any scikit-learn classifier learns from bags."""
+"""`BagEMClassifier`: EM around any scikit-learn classifier."""
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
@@ -18,13 +19,12 @@ from unbag.estimators.instances import TABLES_WITH_GAPS
 from unbag.estimators.soft_labels import LinearModel, model_of, soft_learner, tensors_of
 from unbag.randomness import draw_seed
 
-__all__ = ["BagEMClassifier"]
-
 Array = NDArray[Any]
 # With fewer bags what posteriors add to scores is mostly noise, and is not to be enlarged.
 MANY_BAGS = 100
 
 
+@dataclass(eq=False, repr=False)
 class BagEMClassifier(BlockEstimator):
     r"""Any scikit-learn classifier, fitted to bags by expectation maximisation.
 
@@ -32,29 +32,29 @@ class BagEMClassifier(BlockEstimator):
 
     .. math:: q_j = P\Big(Y_j = 1 \Big| \sum_l Y_l = k a\Big)
 
-    under scores :math:`p_j` of a fit that did not see the bag. The M-step fits the classifier to
+    under scores :math:`p_j` of a fit without the bag. The M-step fits the classifier to
     :math:`p_j + \rho (q_j - p_j)` as weights of the labels.
 
     Parameters
     ----------
     estimator : scikit-learn classifier, optional
-        Anything with `predict_proba`, pipelines included. Where `fit` takes no `sample_weight`,
-        labels are drawn from the probabilities. By default boosted trees: LightGBM where it is
-        installed, otherwise `HistGradientBoostingClassifier`.
+        Any classifier with `predict_proba`, including pipelines. If `fit` takes no `sample_weight`,
+        labels are sampled. By default boosted trees: LightGBM if installed, otherwise
+        `HistGradientBoostingClassifier`.
     n_rounds : int
         Rounds of E-step and M-step; 0 fits the start alone.
     start : {"auto", "rate", "linear", "ridge"}
-        What the first scores are of. "rate": the classifier fitted to the rate of each row's bag.
-        "linear": `BagLogisticClassifier`. "ridge": `BagRidgeClassifier`. "auto" goes on with the
-        one of "rate" and "linear" whose scores make held-out counts likelier.
+        Origin of the first scores. "rate": the classifier fitted to the rate of each row's bag.
+        "linear": `BagLogisticClassifier`. "ridge": `BagRidgeClassifier`. "auto" chooses "rate" or
+        "linear" by the likelihood of held-out counts.
     cv : int
         Folds of whole bags.
     relaxation : float, optional
-        The number :math:`\rho`; 1 is EM itself, which moves slowly for large bags. None takes 3,
-        and 1 with `bag_effects` or fewer than a hundred bags.
+        The number :math:`\rho`; 1 is EM itself, which is slow for large bags. By default 3, and 1
+        with `bag_effects` or fewer than a hundred bags.
     calibrate : bool
-        Whether scores get a slope on the logit under which the counts are likeliest. Scores fitted
-        to rates need it: they are flatter than probabilities by about the size of the bags.
+        Whether logits are scaled by the slope of largest likelihood. Scores fitted to rates need
+        it: they are flatter than probabilities by about the size of the bags.
     bag_effects : bool
         Whether bags may have effects of their own, as natural groups have.
     max_leaf_nodes : int
@@ -62,30 +62,29 @@ class BagEMClassifier(BlockEstimator):
     n_runs : int
         Repetitions with other folds, whose probabilities are averaged.
     n_jobs : int
-        Threads of LightGBM, where it is the classifier.
+        Threads of LightGBM, if used.
     random_state : int, RandomState, Generator or None
-        Seed of folds, trees and drawn labels.
+        Seed of folds, trees and sampled labels.
 
     Attributes
     ----------
     classes_ : array
-        Labels that `predict` gives.
+        Class labels.
     runs_ : list of EMRun
-        The fitted classifiers, ``runs_[0].model``, and what became of the likelihood.
+        The fitted classifiers, ``runs_[0].model``, and the likelihood after each round.
     start_ : str
-        The start that was taken.
+        The start that was used.
 
     Notes
     -----
     Posteriors of scores that have seen the bag confirm themselves; hence the folds. After the first
-    round the scores of a fold have met its bags through the posteriors of others, so an error is
-    to be estimated with `cross_fit_risk`, which runs the whole of it without them.
+    round the scores of a fold depend on its bags through the posteriors of others, so estimate
+    errors with `cross_fit_risk`, which repeats the whole procedure.
 
-    With bags of one it is the classifier itself.
+    With bags of one instance it is the classifier itself.
 
-    Trees of LightGBM and logistic regressions can be saved; others have no form of their own that
-    could be read without executing it. A model that was loaded predicts, and its `estimator` is
-    None.
+    Trees of LightGBM and logistic regressions can be saved; others have no format that can be read
+    without executing it. The `estimator` of a loaded model is None.
 
     Examples
     --------
@@ -102,32 +101,18 @@ class BagEMClassifier(BlockEstimator):
     _checks = TABLES_WITH_GAPS
     _unsaved = ("estimator",)
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        n_rounds: int = 6,
-        start: Literal["auto", "rate", "linear", "ridge"] = "auto",
-        cv: int = 3,
-        relaxation: float | None = None,
-        calibrate: bool = True,
-        bag_effects: bool = False,
-        max_leaf_nodes: int = 15,
-        n_runs: int = 1,
-        n_jobs: int = 1,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.n_rounds = n_rounds
-        self.start = start
-        self.cv = cv
-        self.relaxation = relaxation
-        self.calibrate = calibrate
-        self.bag_effects = bag_effects
-        self.max_leaf_nodes = max_leaf_nodes
-        self.n_runs = n_runs
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    estimator: Any = None
+    _: KW_ONLY
+    n_rounds: int = 6
+    start: Literal["auto", "rate", "linear", "ridge"] = "auto"
+    cv: int = 3
+    relaxation: float | None = None
+    calibrate: bool = True
+    bag_effects: bool = False
+    max_leaf_nodes: int = 15
+    n_runs: int = 1
+    n_jobs: int = 1
+    random_state: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -173,7 +158,7 @@ class BagEMClassifier(BlockEstimator):
         return self
 
     def _start(self, state: EMState) -> Start:
-        """The start whose scores make held-out counts likelier; rounds would mix the folds."""
+        """Start with the largest likelihood of held-out counts."""
         if self.start != "auto":
             return self.start
         starts: tuple[Start, ...] = ("rate", "linear")

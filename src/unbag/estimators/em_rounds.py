@@ -1,4 +1,4 @@
-"""EM over bags: posteriors of labels by scores of other folds, models fitted to the posteriors."""
+"""EM over bags: posteriors of labels by cross-fitted scores, models fitted to the posteriors."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.estimators.soft_labels import SoftLearner, SoftModel, normalised
 from unbag.posterior import bag_posterior
 
-__all__ = ["Calibration", "EMRun", "EMState", "Start", "run_em", "started"]
-
 Array = NDArray[Any]
 Start = Literal["rate", "linear", "ridge"]
 # Prior deviation of the slope of scores that were fitted to posteriors; slopes are kept within a
@@ -28,7 +26,7 @@ SLOPE_SPREAD, SLOPE_RANGE = 0.5, (0.5, 2.0)
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Map of scores: each output's logit times a slope, plus a shift."""
+    """Calibration of scores: each output's logit times a slope, plus a shift."""
 
     slopes: Array
     shifts: Array
@@ -41,15 +39,9 @@ class Calibration:
 
 @dataclass(frozen=True, eq=False)
 class EMRun:
-    """What EM ended with.
+    """Result of EM: the model fitted to all bags, and its calibration.
 
-    Attributes
-    ----------
-    model : SoftModel
-        Fitted to the posteriors of all bags.
-    calibration : Calibration
-    likelihood : array of shape (n_rounds + 1,)
-        Minus the log likelihood of a count under the out-of-fold scores of each round, on average.
+    `likelihood` is minus the mean log likelihood of out-of-fold counts after each round.
     """
 
     model: SoftModel
@@ -59,7 +51,7 @@ class EMRun:
 
 @dataclass(frozen=True, eq=False)
 class EMState:
-    """Everything that rounds read: bags in order, folds of bags, options."""
+    """Data and options of the rounds."""
 
     bags: Bags
     learner: SoftLearner
@@ -80,7 +72,7 @@ class EMState:
         return BagCounts.of(self.bags)
 
     def out_of_fold(self, targets: Array) -> Array:
-        """Scores of each row by a model that was fitted to the targets of the other folds."""
+        """Scores of each row by a model fitted to the targets of the other folds."""
         found, row_folds = np.empty_like(targets), self.row_folds
         for fold in range(self.folds.max() + 1):
             rows, own = np.flatnonzero(row_folds != fold), row_folds == fold
@@ -89,12 +81,12 @@ class EMState:
         return found
 
     def shifts(self, logits: Array) -> Array:
-        """Shifts for which the mean scores of all instances are the known rates."""
+        """Shifts for which the mean scores equal the known rates."""
         pairs = zip(logits.T, self.outputs, strict=True)
         return np.array([shift_to_counts(column, counts) for column, counts in pairs])
 
     def minus_log(self, scores: Array) -> float:
-        """Average over bags of minus the log likelihood of their counts."""
+        """Minus the mean log likelihood of the counts."""
         each = [
             counts.minus_log(column, counts.effect(column) if self.bag_effects else 0.0).mean()
             for counts, column in zip(self.outputs, scores.T, strict=True)
@@ -103,7 +95,7 @@ class EMState:
 
 
 def run_em(state: EMState, start: Start, *, n_rounds: int) -> EMRun:
-    """Start, and go through rounds of posterior and fit."""
+    """Run the start, then rounds of posterior and fit."""
     scores, calibration, trusted, targets = started(state, start)
     likelihood = [state.minus_log(scores)]
     for _ in range(n_rounds):
@@ -121,7 +113,7 @@ def run_em(state: EMState, start: Start, *, n_rounds: int) -> EMRun:
 
 
 def started(state: EMState, start: Start) -> tuple[Array, Calibration, Array, Array | None]:
-    """What `calibrated` gives of first scores, and the targets these were fitted to, if any."""
+    """Result of `calibrated` for the first scores, and the targets they were fitted to, if any."""
     if start == "rate":
         values = state.bags.proportions.reshape(state.bags.n_bags, -1)
         rates = np.repeat(np.clip(values, 0, 1), state.bags.sizes, axis=0)
@@ -145,11 +137,11 @@ def started(state: EMState, start: Start) -> tuple[Array, Calibration, Array, Ar
 
 
 def relaxed_posterior(state: EMState, scores: Array, trusted: Array) -> Array:
-    r"""Targets of the next fit: :math:`p + \rho (q - p)`, kept within 0 and 1.
+    r"""Targets of the next fit: :math:`p + \rho (q - p)`, clipped to [0, 1].
 
-    EM moves by a share of about :math:`1 / k` of the way in each round, for bags of size
-    :math:`k`; a :math:`\rho` above one goes further. Outputs whose slope is below one are not
-    trusted with it: there posteriors say more about bags than about instances.
+    For bags of size :math:`k` EM moves by a share of about :math:`1 / k` of the way per round; a
+    larger :math:`\rho` moves further. Outputs with a slope below one are not relaxed, because their
+    posteriors say more about bags than about instances.
     """
     flat = scores[:, 0] if state.bags.task == "binary" else scores
     posterior = bag_posterior(flat, state.bags).reshape(scores.shape)
@@ -161,7 +153,7 @@ def relaxed_posterior(state: EMState, scores: Array, trusted: Array) -> Array:
 def calibrated(
     state: EMState, scores: Array, *, widest: bool = False
 ) -> tuple[Array, Calibration, Array]:
-    """Out-of-fold scores with slopes that make the counts likeliest, and which slopes reach one."""
+    """Out-of-fold scores with slopes of largest likelihood, and whether each slope reaches one."""
     n_outputs = scores.shape[1]
     slopes, trusted = np.ones(n_outputs), np.ones(n_outputs, dtype=bool)
     if not state.calibrate:

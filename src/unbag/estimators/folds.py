@@ -1,4 +1,4 @@
-"""Folds of whole bags, or of whole blocks of bags, and estimators that are fitted in them."""
+"""Folds of whole bags or blocks, and the base of estimators that use them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from unbag.bags.reading import read_blocks
 from unbag.estimators.base import BagEstimator
 from unbag.randomness import numpy_generator
 
-__all__ = ["BlockEstimator", "block_folds", "fold_numbers"]
-
 Array = NDArray[Any]
 
 
 class BlockEstimator(BagEstimator):
-    """Base of the classifiers that fit in folds: `fit` takes the block of each bag too."""
+    """Base of the classifiers that are fitted in folds: `fit` also takes the block of each bag."""
 
     def fit(
         self,
@@ -35,16 +33,8 @@ class BlockEstimator(BagEstimator):
 
         Parameters
         ----------
-        X : array of shape (n_instances, n_features)
-            Missing values are left to the classifier.
-        y : array of shape (n_instances,) or (n_instances, n_classes)
-            Proportion of the instance's bag; without `bags`, the instance's own label.
-        bags : array of shape (n_instances,), optional
-            Bag of each instance. None means bags of one, which is supervised learning.
-        noise_variance : float, mapping from bag, or array like `y`, optional
-            Known variance of noise in the proportions.
-        task : {"binary", "multiclass", "multilabel"}, optional
-            None reads it off the proportions: several that add up to one are of classes.
+        X, y, bags, noise_variance, task
+            As for `BagRidgeClassifier.fit`; missing values are passed on to the classifier.
         blocks : mapping from bag, or array of shape (n_instances,) or (n_bags,), optional
             Block of each bag, such as its day: folds keep blocks whole.
         """
@@ -52,7 +42,7 @@ class BlockEstimator(BagEstimator):
         return self._fit(data, read_blocks(blocks, data.bag_of_row, data.ids))
 
     def fit_bags(self, data: Bags, *, blocks: Array | None = None) -> Self:
-        """Fit to a `Bags`, whose blocks are given one a bag."""
+        """Fit to a `Bags`, with one block per bag."""
         self._adopt(data.task, data.n_outputs, data.X.shape[1])
         return self._fit(data, blocks)
 
@@ -61,19 +51,13 @@ class BlockEstimator(BagEstimator):
 
 
 def fold_numbers(n_bags: int, n_folds: int, *, seed: int) -> Array:
-    """Fold of each bag, dealt at random; folds differ in size by at most one.
-
-    Examples
-    --------
-    >>> np.bincount(fold_numbers(11, 3, seed=0))
-    array([4, 4, 3])
-    """
+    """Random fold of each bag; folds differ in size by at most one."""
     folds = np.arange(n_bags) % min(n_folds, n_bags)
     return numpy_generator(seed, "folds").permuted(folds)
 
 
 def block_folds(n_bags: int, cv: int, *, seed: int, blocks: Array | None) -> Array:
-    """Deal bags, or blocks of bags, to folds."""
+    """Fold of each bag; bags of one block are in the same fold."""
     check_whole("cv", cv, least=2)
     if blocks is None:
         return fold_numbers(n_bags, cv, seed=seed)

@@ -16,15 +16,6 @@ from unbag.errors import BagDataError
 from unbag.estimators.saving import plain_parameters, read_folder, write_folder
 from unbag.frames import TableEncoder, frame_encoder
 
-__all__ = [
-    "ARRAYS",
-    "TABLES",
-    "TABLES_WITH_GAPS",
-    "InstanceEstimator",
-    "bags_around",
-    "check_lengths",
-]
-
 Array = NDArray[Any]
 # What scikit-learn's validation is asked for.
 ARRAYS = {"dtype": [np.float32, np.uint8], "allow_nd": True, "ensure_min_samples": 2}
@@ -33,10 +24,10 @@ TABLES_WITH_GAPS = TABLES | {"ensure_all_finite": "allow-nan"}
 
 
 class InstanceEstimator(BaseEstimator):
-    """Base of all estimators. With metadata routing on, ``groups=`` feeds `fit` and `score`.
+    """Base of all estimators. With metadata routing on, ``groups=`` is passed to `fit` and `score`.
 
     A frame with strings, categories, dates or missing values is encoded by `encoder_`, a
-    `TableEncoder`; one of plain numbers is used as it is.
+    `TableEncoder`; one of plain numbers is used directly.
     """
 
     _checks: ClassVar[dict[str, Any]] = TABLES
@@ -58,11 +49,11 @@ class InstanceEstimator(BaseEstimator):
         return self._fit(data)
 
     def _adopt(self, task: Task, n_outputs: int, n_features: int) -> None:
-        """Set what reading the arguments of `fit` learns, for bags that are validated already."""
+        """Set the attributes that `fit` would set, for validated bags."""
         raise NotImplementedError
 
     def _fit(self, data: Bags) -> Self:
-        """Learn from bags that are read, with `task_` and `classes_` set."""
+        """Learn from bags, with `task_` and `classes_` set."""
         raise NotImplementedError
 
     def _refuse_no_target(self, y: Any) -> None:
@@ -72,7 +63,7 @@ class InstanceEstimator(BaseEstimator):
             )
 
     def _numbers(self, X: Any, *, reset: bool, **options: Any) -> Any:
-        """Validate instances; a frame with text, dates or gaps is encoded by a `TableEncoder`."""
+        """Validate instances; a frame with text, dates or missing values is encoded."""
         if reset:
             self.encoder_ = frame_encoder(X)
         if self.encoder_ is not None:
@@ -98,17 +89,17 @@ class InstanceEstimator(BaseEstimator):
         return model
 
     def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """What `fit` learned: plain values for the description, and arrays."""
+        """Fitted state: plain values, and arrays."""
         raise NotImplementedError
 
     def _restore(
         self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
     ) -> None:
-        """Set what `_learned` gave."""
+        """Set what `_learned` returned."""
         raise NotImplementedError
 
     def _description(self) -> dict[str, Any]:
-        """What a model folder says of any estimator."""
+        """Description of any estimator in a model folder."""
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
         return {
@@ -124,7 +115,7 @@ class InstanceEstimator(BaseEstimator):
 
     @classmethod
     def _described(cls, description: dict[str, Any]) -> Self:
-        """Read what `_description` wrote."""
+        """Create an estimator from its description."""
         model = cls(**description["parameters"])
         model.task_ = description["task"]
         model.n_features_in_ = description["n_features"]
@@ -136,12 +127,12 @@ class InstanceEstimator(BaseEstimator):
 
 
 def bags_around(X: Array, **described: Any) -> Bags:
-    """Bags of features that are validated already, and may have gaps."""
+    """Bags of validated features, which may contain missing values."""
     return replace(Bags.from_arrays(np.zeros(len(X)), **described), X=X)
 
 
 def check_lengths(X: Array, y: Array) -> None:
-    """Refuse instances and targets that are not as many."""
+    """Raise if instances and targets differ in number."""
     if len(X) != len(y):
         raise BagDataError(
             f"X and y must have the same length: inconsistent numbers of samples, "

@@ -18,8 +18,6 @@ from unbag.estimators.instances import InstanceEstimator
 from unbag.estimators.reports import check_reports, joint_statistics
 from unbag.randomness import draw_seed
 
-__all__ = ["LikelihoodModel", "RidgeModel", "penalty_grid"]
-
 Array = NDArray[Any]
 
 
@@ -34,7 +32,7 @@ def penalty_grid(penalties: Sequence[float] | None, default: Array) -> Array:
 
 
 class LinearEstimator(InstanceEstimator):
-    """Weights and intercept of linear scores, flat for a single output, under a penalty."""
+    """Weights and intercept of linear scores under a penalty; flat for a single output."""
 
     _arrays: ClassVar[tuple[str, ...]]  # what else a model folder holds
     penalties: Sequence[float] | None
@@ -60,7 +58,7 @@ class LinearEstimator(InstanceEstimator):
 
 
 class RidgeModel(LinearEstimator):
-    """Linear scores fitted to bag means, with the penalty of the best leave-one-bag-out error."""
+    """Linear scores fitted to bag means, with the penalty chosen by leave-one-bag-out."""
 
     _arrays = ("leave_one_out",)
     _statistics: BagStatistics
@@ -72,14 +70,14 @@ class RidgeModel(LinearEstimator):
         self.standardise = standardise
 
     def fit_bags(self, data: Bags | Sequence[Bags]) -> Self:
-        """Fit to a `Bags`, or to several reports about the same rows, whose bags may overlap.
+        """Fit to a `Bags`, or to several reports about the same rows with overlapping bags.
 
         Parameters
         ----------
         data : Bags, or sequence of Bags with one `X`
-            A row may be in a bag of each report. Averages of bags with rows in common are
-            correlated, which generalised least squares takes into account. Reports that contradict
-            each other need a noise variance. Takes some seconds for thousands of bags.
+            A row may be in one bag of each report. Generalised least squares accounts for the
+            correlation of averages that share rows. Reports that contradict each other need a noise
+            variance. Thousands of bags take some seconds.
         """
         if isinstance(data, Bags):
             return super().fit_bags(data)
@@ -94,7 +92,7 @@ class RidgeModel(LinearEstimator):
         return self
 
     def _best(self, statistics: BagStatistics) -> tuple[Array, float, Array, Array]:
-        """Error of each penalty, and the best one with its weights and intercept."""
+        """Error of each penalty, and the best penalty with its weights and intercept."""
         statistics.check()
         grid = penalty_grid(self.penalties, np.logspace(-6, 4, 60))
         # Features in common units are better left alone, features in units of their own are not. An
@@ -110,14 +108,14 @@ class RidgeModel(LinearEstimator):
         return errors, penalty, *solution.coefficients(penalty)
 
     def _linear(self, X: Array, n_rows: int = 8192) -> Array:
-        """Linear scores, so few rows at a time that those turned to doubles stay in the cache."""
+        """Linear scores in chunks of rows that stay in the cache as doubles."""
         starts = range(0, len(X), n_rows)
         products = [X[start : start + n_rows] @ self.coef_ for start in starts]
         return np.concatenate(products) + self.intercept_
 
 
 class LikelihoodModel(LinearEstimator):
-    """Linear predictors by the likelihood of counts, with the penalty that held-out bags like."""
+    """Linear predictors by the likelihood of counts, with a cross-validated penalty."""
 
     _arrays = ("effect_variance", "missing")
     bag_effects: bool
@@ -139,7 +137,7 @@ class LikelihoodModel(LinearEstimator):
         return self
 
     def _best(self, X: Array, outputs: Sequence[BagCounts], grid: Array) -> float:
-        """Penalty under which held-out bags are likeliest."""
+        """Penalty with the largest likelihood of held-out bags."""
         sizes = outputs[0].sizes
         folds = block_folds(len(sizes), self.cv, seed=draw_seed(self.random_state), blocks=None)
         losses, row_folds = np.zeros(len(grid)), np.repeat(folds, sizes)
@@ -157,7 +155,7 @@ class LikelihoodModel(LinearEstimator):
 
 
 def _path(X: Array, counts: BagCounts, penalties: Any, effects: bool) -> list[LogitFit]:
-    """Fits for falling penalties, each from the one before."""
+    """Fits for decreasing penalties, each started from the previous one."""
     weights, found = np.zeros(X.shape[1]), []
     weights[-1] = counts.start
     for penalty in penalties:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 from numpy.typing import NDArray
@@ -14,11 +15,10 @@ from unbag.estimators.count_regression import BagCounts
 from unbag.estimators.instances import TABLES_WITH_GAPS
 from unbag.estimators.linear import LikelihoodModel
 
-__all__ = ["BagLogisticClassifier"]
-
 Array = NDArray[Any]
 
 
+@dataclass(eq=False, repr=False)
 class BagLogisticClassifier(BagEstimator, LikelihoodModel):
     r"""Logistic regression from bags, by the likelihood of their counts.
 
@@ -29,14 +29,14 @@ class BagLogisticClassifier(BagEstimator, LikelihoodModel):
               - \frac \lambda 2 \lVert w \rVert^2,
               \qquad V_i = v_i + \tau^2 v_i^2 + k_i^2 s_i
 
-    where :math:`\tau^2` is the variance of an effect of the bag on its logits and :math:`s_i` that
-    of known noise in the proportion. The penalty is chosen by the likelihood of held-out bags.
+    where :math:`\tau^2` is the variance of a bag effect on the logits and :math:`s_i` that of known
+    noise in the proportion. The penalty is chosen by the likelihood of held-out bags.
 
     Parameters
     ----------
     penalties : sequence of float, optional
-        Values of :math:`\lambda` to choose from, for columns scaled to unit variance; columns of
-        two values are scaled to 0 and 1. By default ten from 0.3 to 30,000.
+        Candidate values of :math:`\lambda`, for columns scaled to unit variance; columns of two
+        values are scaled to 0 and 1. By default ten from 0.3 to 30,000.
     bag_effects : bool
         Whether :math:`\tau^2` is estimated. Natural groups need it; random bags have none.
     cv : int
@@ -53,15 +53,14 @@ class BagLogisticClassifier(BagEstimator, LikelihoodModel):
     effect_variance_ : array of shape (n_outputs,)
         Estimated :math:`\tau^2`.
     classes_ : array
-        Labels that `predict` gives.
+        Class labels.
 
     Notes
     -----
-    The likelihood is right for any grouping in which labels are independent given the features; the
-    Gaussian law is exact in the limit of large bags. The variance of effects is that of small ones:
-    an effect of deviation 1 is estimated as about 0.8. Several
-    classes are fitted one by one, and their probabilities scaled to add up to one. Missing values
-    are replaced by the mean of their column.
+    The likelihood holds for any grouping in which labels are independent given the features; its
+    Gaussian approximation is exact in the limit of large bags. The variance of effects is accurate
+    for small ones: a deviation of 1 is estimated as about 0.8. Several classes are fitted one by
+    one, and their probabilities normalised. Missing values are replaced by the column mean.
 
     Examples
     --------
@@ -77,18 +76,11 @@ class BagLogisticClassifier(BagEstimator, LikelihoodModel):
 
     _checks = TABLES_WITH_GAPS
 
-    def __init__(
-        self,
-        *,
-        penalties: Sequence[float] | None = None,
-        bag_effects: bool = False,
-        cv: int = 4,
-        random_state: Any = None,
-    ) -> None:
-        self.penalties = penalties
-        self.bag_effects = bag_effects
-        self.cv = cv
-        self.random_state = random_state
+    _: KW_ONLY
+    penalties: Sequence[float] | None = None
+    bag_effects: bool = False
+    cv: int = 4
+    random_state: Any = None
 
     def _fit(self, data: Bags) -> Self:
         return self._fit_counts(data, BagCounts.of(data))

@@ -1,4 +1,4 @@
-"""Blend networks with two ridges; bags that none of them was fitted to set the weights."""
+"""Blend networks with two ridges, with weights from cross-fitted scores."""
 
 from __future__ import annotations
 
@@ -20,22 +20,13 @@ from unbag.training import TrialResult
 from unbag.training.batches import as_tensor
 from unbag.training.scoring import logits_of, scores_of
 
-__all__ = ["ClosedForms", "CrossScores", "blend_weights", "risk_terms", "shrunken"]
-
 Array = NDArray[Any]
 N_UNITS = 256
 MAX_NUMBERS = 50_000_000  # of memberships: 200 MB
 
 
 class ClosedForms:
-    """Ridges on the features and on radial units, whose centres need no labels.
-
-    Parameters
-    ----------
-    bags : Bags
-        All of them.
-    seed : int
-    """
+    """Ridges on the features and on radial units, whose centres need no labels."""
 
     def __init__(self, bags: Bags, *, seed: int) -> None:
         self.bags, rows = bags, np.asarray(bags.X[bags.rows], dtype=np.float32)
@@ -65,14 +56,7 @@ class ClosedForms:
 
 
 class CrossScores:
-    """Scores of each fold's bags by models that did not see them, and their risks.
-
-    Parameters
-    ----------
-    bags : Bags
-    parts : sequence of array
-        Positions of the bags of each fold.
-    """
+    """Cross-fitted scores of bags in folds (`parts`: their positions), and their risks."""
 
     def __init__(self, bags: Bags, parts: Sequence[Array]) -> None:
         self.parts, self.task = parts, bags.task
@@ -81,11 +65,11 @@ class CrossScores:
         self.folds = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
 
     def of_nets(self, results: Iterable[TrialResult]) -> Array:
-        """Scores by one net a fold, fold by fold, with an axis of outputs."""
+        """Scores by one net per fold, with an axis of outputs."""
         return self._joined(scores_of, results)
 
     def of_models(self, models: Iterable[nn.Module], example: TrialResult) -> Array:
-        """Scores by one model a fold, which gives scores itself."""
+        """Scores by one model per fold, which returns scores itself."""
         return self._joined(logits_of, [replace(example, model=model) for model in models])
 
     def _joined(self, score: Any, results: Iterable[TrialResult]) -> Array:
@@ -94,7 +78,7 @@ class CrossScores:
         return found.reshape(len(found), -1)
 
     def split(self, scores: Array) -> list[Array]:
-        """Scores of each fold, as classifiers give them; rounding takes none past 0 or 1."""
+        """Scores of each fold in the shape of classifiers, clipped to [0, 1]."""
         if self.task != "amount":
             scores = np.clip(scores, 0, 1)
         scores = scores[:, 0] if self.task in ("binary", "amount") else scores
@@ -105,7 +89,7 @@ class CrossScores:
         return float(risk_matrix(self._fit([scores]))[0, 0])
 
     def best_weights(self, scores: Sequence[Array], *, seed: int) -> Array:
-        """Convex weights of the least risk, averaged over draws of the bags."""
+        """Convex weights of minimal risk, averaged over draws of the bags."""
         return bagged_weights(self._fit(scores), by="risk", seed=seed)
 
     def _fit(self, scores: Sequence[Array]) -> CrossFit:
@@ -113,16 +97,10 @@ class CrossScores:
 
 
 def blend_weights(cross: CrossScores, scores: Sequence[Array], *, seed: int) -> Array:
-    """Weights of models in closed form and, the last one, of nets.
+    """Weights of closed-form models and, last, of nets.
 
-    The former share the weight equally until the bags tell them apart by a standard error. Nets
-    get none until they lower the risk by two: their epoch was chosen by the same bags.
-
-    Parameters
-    ----------
-    cross : CrossScores
-    scores : sequence of array of shape (n_instances, n_outputs)
-    seed : int
+    Closed-form models have equal weights unless their risks differ by a standard error. Nets need a
+    gain of two standard errors, because their epoch was chosen by the same bags.
     """
     closed, n_closed = np.stack(list(scores[:-1])), len(scores) - 1
     equal = np.full(n_closed, 1 / n_closed)
@@ -133,28 +111,11 @@ def blend_weights(cross: CrossScores, scores: Sequence[Array], *, seed: int) -> 
 
 
 def shrunken(best: Array, safe: Array, scores: Array, bags: Bags, *, n_errors: float) -> Array:
-    r"""Weights between safe ones and those that seem best.
+    r"""Weights between safe ones and the seemingly best ones.
 
-    With :math:`\delta` the estimated gain in risk and :math:`s` its standard error, the best count
-    :math:`(1 - z^2 s^2 / \delta^2)_+`.
-
-    Parameters
-    ----------
-    best, safe : array of shape (n_models,)
-    scores : array of shape (n_models, n_instances, n_outputs)
-        Bag by bag, from models that did not see these bags.
-    bags : Bags
-    n_errors : float
-        How many standard errors :math:`z` a gain must have to count at all.
-
-    Examples
-    --------
-    >>> ids = np.repeat(np.arange(20), 5); labels = np.arange(100) % 3 == 0
-    >>> y = labels.reshape(20, 5).mean(axis=1)[ids]
-    >>> bags = Bags.from_arrays(np.zeros((100, 1)), bags=ids, y=y)
-    >>> scores = np.stack([labels.astype(float), np.full(100, 1 / 3)])[:, :, None]
-    >>> bool(shrunken(np.array([1, 0]), np.array([0.5, 0.5]), scores, bags, n_errors=1.0)[0] > 0.8)
-    True
+    With :math:`\delta` the estimated gain in risk and :math:`s` its standard error, the best have
+    the share :math:`(1 - z^2 s^2 / \delta^2)_+`, where :math:`z` is `n_errors`. `scores` are
+    cross-fitted, of shape (n_models, n_instances, n_outputs), bag by bag.
     """
     before, after = (np.tensordot(weights, scores, axes=1) for weights in (safe, best))
     terms = risk_terms(before, bags) - risk_terms(after, bags)
@@ -164,7 +125,7 @@ def shrunken(best: Array, safe: Array, scores: Array, bags: Bags, *, n_errors: f
 
 
 def risk_terms(scores: Array, bags: Bags) -> Array:
-    """A term of each bag whose mean is the pairwise risk, but for what noise adds to all models."""
+    """One term per bag whose mean is the pairwise risk, up to noise that all models share."""
     starts = np.cumsum(bags.sizes) - bags.sizes
     sizes = bags.sizes.astype(float)[:, None]
     means = np.add.reduceat(scores.reshape(len(scores), -1), starts) / sizes

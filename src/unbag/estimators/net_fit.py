@@ -24,8 +24,6 @@ from unbag.training import Criterion, Monitor, Settings, Trial, TrialResult, hel
 from unbag.training.loop import Training
 from unbag.training.scoring import scores_of
 
-__all__ = ["NetFit", "epochs_to_try", "held_out_parts"]
-
 Array = NDArray[Any]
 # More folds cost more fits; with three, nets that lack a third of the bags are much worse.
 N_FOLDS = 5
@@ -38,22 +36,11 @@ MIN_EPOCHS, WORSE_FOR = 20, 3
 
 @dataclass(frozen=True)
 class NetFit:
-    """How nets are trained, blended with the ridge, and measured.
+    """Trains nets, blends them with ridges, and estimates their error.
 
-    Attributes
-    ----------
-    trial : Trial
-        Of the first net; the others have seeds of their own.
-    n_nets : int
-        At least one a fold if they are mixed.
-    model : str or function
-    settings : Settings
-    share : float or None
-        Share of the bags held out.
-    blend : bool
-        Whether nets are cross-fitted and mixed with models in closed form.
-    refit : bool
-        Whether the bags held out join in the end.
+    `trial` is that of the first net. `share` of the bags is held out; with `blend` nets are
+    cross-fitted and averaged with closed-form models; with `refit` the held-out bags join in the
+    end.
     """
 
     trial: Trial
@@ -65,7 +52,7 @@ class NetFit:
     refit: bool
 
     def fit(self, bags: Bags) -> tuple[TrialResult, Estimate | None]:
-        """Train on some bags, measure on the others, and let these join."""
+        """Train on some bags, evaluate on the others, and continue with all."""
         if self.blend and self.share and bags.n_bags >= MIN_BAGS:
             check_share("validation_share", self.share)
             return self._fit_blend(bags) if self.refit else self._fit_apart(bags)
@@ -91,7 +78,7 @@ class NetFit:
         return _averaged(more._train(self.n_nets, bags, resume=nets)), risk
 
     def _fit_apart(self, bags: Bags) -> tuple[TrialResult, Estimate | None]:
-        """Measure on bags that take no part."""
+        """Evaluate on bags that are never used for training."""
         [part] = held_out_parts(bags, share=self.share, seed=self.trial.seed, in_folds=False)
         [kept] = _without(bags, [part])
         result, _ = replace(self, refit=True).fit(kept)
@@ -100,9 +87,9 @@ class NetFit:
         return result, _risk([_scores(result, bags, part)], [part], bags)
 
     def _fit_blend(self, bags: Bags) -> tuple[TrialResult, Estimate | None]:
-        """Cross-fit nets and models in closed form; choose the epoch and mix them by their risks.
+        """Cross-fit nets and closed-form models; choose epoch and weights by cross-fitted risks.
 
-        The nets of the folds, averaged, are the final ones.
+        The final nets are those of the folds, averaged.
         """
         parts = fold_bags(bags.n_bags, n_folds=N_FOLDS, seed=self.trial.seed)
         cross, n_nets = CrossScores(bags, parts), max(self.n_nets, N_FOLDS)
@@ -123,7 +110,7 @@ class NetFit:
     def _best_nets(
         self, n_nets: int, rest: Sequence[Bags], cross: CrossScores
     ) -> list[TrialResult]:
-        """Nets of the epoch at which those that did not see a bag have the least risk on it."""
+        """Nets at the epoch with the least cross-fitted risk."""
         each = [rest[i % len(rest)] for i in range(n_nets)]
         training = Training(self._trials(n_nets), each, model=self.model, settings=self.settings)
         least, best, nets = np.inf, 0, []
@@ -140,7 +127,7 @@ class NetFit:
         return nets
 
     def fit_with_patience(self, bags: Bags, criterion: Criterion) -> tuple[TrialResult, Estimate]:
-        """Choose the epoch by one half of the bags held out, measure on the other."""
+        """Choose the epoch by one half of the held-out bags, evaluate on the other."""
         if not self.share:
             raise ValueError("patience needs held-out bags: set validation_share, such as 0.2.")
         half = self.share / 2
@@ -169,7 +156,7 @@ class NetFit:
 
 
 def _finite(results: list[TrialResult]) -> list[TrialResult]:
-    """The same, unless a weight is not finite."""
+    """Return the results; raise if a weight is not finite."""
     for result in results:
         if not all(tensor.isfinite().all() for tensor in result.model.state_dict().values()):
             raise TrainingError(
@@ -181,7 +168,7 @@ def _finite(results: list[TrialResult]) -> list[TrialResult]:
 
 
 def epochs_to_try(max_epochs: int) -> list[int]:
-    """Numbers of epochs, each about half as large again as the one before.
+    """Numbers of epochs, each about 1.5 times the previous one.
 
     Examples
     --------
@@ -199,17 +186,17 @@ def _interrupted(results: Sequence[TrialResult], n_nets: int) -> bool:
 
 
 def _of_parts(nets: Sequence[TrialResult]) -> list[TrialResult]:
-    """The nets that left out each part, averaged."""
+    """The average of the nets that left out each part."""
     return [_averaged(nets[i::N_FOLDS]) for i in range(N_FOLDS)]
 
 
 def _without(bags: Bags, parts: Sequence[Array]) -> list[Bags]:
-    """All bags but those of each part."""
+    """All bags except those of each part."""
     return [bags.take(np.setdiff1d(np.arange(bags.n_bags), part)) for part in parts]
 
 
 def _averaged(results: Sequence[TrialResult]) -> TrialResult:
-    """One result whose net averages the logits of all; its history is that of the first."""
+    """One result whose net averages the logits of all, with the history of the first."""
     if len(results) == 1:
         return results[0]
     return replace(results[0], model=AveragedNet(result.model for result in results).eval())
@@ -218,7 +205,7 @@ def _averaged(results: Sequence[TrialResult]) -> TrialResult:
 def held_out_parts(
     bags: Bags, *, share: float | None, seed: int, in_folds: bool = True
 ) -> list[Array]:
-    """Positions of the bags that nets leave out: one part, or folds if that would be few bags."""
+    """Positions of held-out bags: one part, or folds if the part would be small."""
     if not share:
         return []
     check_share("validation_share", share)
@@ -236,7 +223,7 @@ def _scores(result: TrialResult, bags: Bags, part: Array) -> Array:
 
 
 def _risk(scores: Sequence[Array], parts: Sequence[Array], bags: Bags) -> Estimate:
-    """Error of single predictions, or the MSE of amounts, with each part's own model."""
+    """Error of single predictions, or MSE of amounts, with each part scored by its own model."""
     each = np.zeros((len(bags.X), *scores[0].shape[1:]))
     each[bags.rows_of(np.concatenate(parts))] = np.concatenate(scores)
     ends = np.cumsum([len(part) for part in parts])

@@ -1,4 +1,4 @@
-"""Base class of the estimators that train networks, and how networks are saved."""
+"""Base class of the estimators that train networks, and saving of networks."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ from unbag.models import (
 from unbag.rules import RULES, Rule, get_rule
 from unbag.training import Trial, TrialResult
 from unbag.training.batches import warn_of_single_precision
-
-__all__ = ["NetEstimator", "read_net", "read_rule"]
 
 CENTRES = "models.1.units.centres"  # of a blend
 Arrays = dict[str, NDArray[Any]]
@@ -68,7 +66,7 @@ class NetEstimator(InstanceEstimator):
 
 
 def read_rule(described: str | dict[str, Any]) -> str | Rule:
-    """A rule by its name, or from its description."""
+    """A rule from its name or description."""
     options = {"name": described} if isinstance(described, str) else dict(described)
     name = options.pop("name")
     if name not in RULES:
@@ -85,7 +83,7 @@ def read_net(
     model: ModelBuilder | None = None,
     rule: Rule | None = None,
 ) -> tuple[TrialResult, str | ModelBuilder]:
-    """The nets with their weights and history, and what builds them."""
+    """The saved net with its history, and its builder."""
     about = description["net"]
     built_by = about["model"] or model
     if built_by is None:
@@ -108,7 +106,7 @@ def read_net(
 
 
 def _blend(net: nn.Module, n_features: int, n_units: int, about: dict[str, Any]) -> BlendedNet:
-    """A blend of the right shapes."""
+    """A blend with the right shapes."""
     layers = (nn.Identity(), n_features), (RadialUnits(n_features, n_units), n_units)
     models = [
         LinearScores(layer, nn.Linear(n_inputs, about["n_outputs"]), task=about["task"])

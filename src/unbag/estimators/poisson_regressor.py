@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,10 @@ from unbag.estimators.instances import TABLES_WITH_GAPS
 from unbag.estimators.linear import LikelihoodModel
 from unbag.estimators.regressor_base import BagRegressorBase
 
-__all__ = ["BagPoissonRegressor", "check_events"]
-
 Array = NDArray[Any]
 
 
+@dataclass(eq=False, repr=False)
 class BagPoissonRegressor(BagRegressorBase, LikelihoodModel):
     r"""Poisson regression from bags: rates of single instances from numbers of events of bags.
 
@@ -70,16 +70,10 @@ class BagPoissonRegressor(BagRegressorBase, LikelihoodModel):
     _checks = TABLES_WITH_GAPS
     bag_effects = False
 
-    def __init__(
-        self,
-        *,
-        penalties: Sequence[float] | None = None,
-        cv: int = 4,
-        random_state: Any = None,
-    ) -> None:
-        self.penalties = penalties
-        self.cv = cv
-        self.random_state = random_state
+    _: KW_ONLY
+    penalties: Sequence[float] | None = None
+    cv: int = 4
+    random_state: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -95,7 +89,7 @@ class BagPoissonRegressor(BagRegressorBase, LikelihoodModel):
 
 
 def check_events(data: Bags) -> None:
-    """Refuse what cannot be rates of events."""
+    """Raise for values that cannot be rates of events."""
     if data.noise_variance is not None:
         raise BagDataError(
             "noise_variance is not for numbers of events, whose likelihood is Poisson. Use "

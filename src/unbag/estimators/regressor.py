@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,10 @@ from unbag.rules import DebiasedSquare
 from unbag.training import Settings, Trial
 from unbag.training.scoring import scores_of
 
-__all__ = ["BagRegressor"]
-
 Array = NDArray[Any]
 
 
+@dataclass(eq=False, repr=False)
 class BagRegressor(NetEstimator, BagRegressorBase):
     """Neural regression of single amounts, learned from averages of bags.
 
@@ -35,38 +34,37 @@ class BagRegressor(NetEstimator, BagRegressorBase):
     model : str
         Architecture: a key of `unbag.models.MODELS`.
     n_nets : int
-        Nets that are trained at once and averaged.
+        Number of nets that are averaged.
     blend_ridge : bool
-        Whether the nets are mixed with `BagRidgeRegressor`, weighted by their errors on held-out
-        bags.
+        Whether the nets are averaged with ridges, weighted by their errors on held-out bags.
     learning_rate : float
         Step size of Adam.
     max_epochs : int
-        Passes over the bags.
+        Maximum passes over the bags.
     bags_per_batch : int, optional
-        None finds a number between four and what makes 500 instances.
+        By default about 500 instances' worth, and at least four.
     validation_share : float or None
-        Share of the bags that are held out until the error has been estimated from them, see
-        `BagClassifier`. 0 or None holds out none, estimates nothing and blends nothing.
+        Share of the bags held out to estimate the error, see `BagClassifier`. 0 or None holds out
+        none, estimates nothing and blends nothing.
     device : str
-        Where torch trains, such as "cpu" or "cuda".
+        Device of torch, such as "cpu" or "cuda".
     random_state : int, RandomState, Generator or None
         Seed of weights, batches and held-out bags; None draws one.
 
     Attributes
     ----------
     result_ : TrialResult
-        The trained net, for amounts with the mean subtracted and divided by `scale_`.
+        The trained net, for amounts minus `centre_` divided by `scale_`.
     risk_ : Estimate or None
-        Mean squared error of single amounts before the held-out bags joined the others.
+        Mean squared error of single amounts, from held-out bags.
     centre_, scale_ : float
-        Mean and deviation of single amounts, as the bags tell them.
+        Mean and deviation of single amounts, estimated from the bags.
 
     Notes
     -----
-    The loss is that of `unbag.rules.DebiasedSquare` on the outputs as they are. For bags that are
-    random groups it is an unbiased estimate of the squared error of single amounts. Instances
-    become single precision. Noise of known variance leaves its gradient unbiased.
+    The loss is that of `unbag.rules.DebiasedSquare` on amounts. For random bags it is an unbiased
+    estimate of the squared error of single amounts. Instances are converted to single precision.
+    Noise of known variance leaves the gradient unbiased.
 
     Examples
     --------
@@ -81,28 +79,16 @@ class BagRegressor(NetEstimator, BagRegressorBase):
 
     _checks = TABLES | {"dtype": np.float32}
 
-    def __init__(
-        self,
-        model: str = "mlp",
-        *,
-        n_nets: int = 3,
-        blend_ridge: bool = True,
-        learning_rate: float = 3e-3,
-        max_epochs: int = 200,
-        bags_per_batch: int | None = None,
-        validation_share: float | None = 0.2,
-        device: str = "cpu",
-        random_state: Any = None,
-    ) -> None:
-        self.model = model
-        self.n_nets = n_nets
-        self.blend_ridge = blend_ridge
-        self.learning_rate = learning_rate
-        self.max_epochs = max_epochs
-        self.bags_per_batch = bags_per_batch
-        self.validation_share = validation_share
-        self.device = device
-        self.random_state = random_state
+    model: str = "mlp"
+    _: KW_ONLY
+    n_nets: int = 3
+    blend_ridge: bool = True
+    learning_rate: float = 3e-3
+    max_epochs: int = 200
+    bags_per_batch: int | None = None
+    validation_share: float | None = 0.2
+    device: str = "cpu"
+    random_state: Any = None
 
     def _fit_amounts(self, data: Bags) -> None:
         check_choice("model", self.model, tuple(MODELS))

@@ -16,16 +16,11 @@ from unbag.errors import BagDataError
 from unbag.estimators.instances import InstanceEstimator, bags_around, check_lengths
 from unbag.evaluation.amounts import evaluate_amounts
 
-__all__ = ["BagRegressorBase"]
-
 Array = NDArray[Any]
 
 
 class BagRegressorBase(RegressorMixin, InstanceEstimator):
-    """Base of the regressors: `fit` and `score` take bags, and `bags=None` is supervised learning.
-
-    See `InstanceEstimator` for frames and metadata routing.
-    """
+    """Base of the regressors. Without `bags`, `fit` and `score` are supervised learning."""
 
     def fit(
         self, X: Any, y: Any, *, bags: Any = None, noise_variance: Any = None, weights: Any = None
@@ -36,12 +31,12 @@ class BagRegressorBase(RegressorMixin, InstanceEstimator):
         ----------
         X : array of shape (n_instances, n_features)
         y : array of shape (n_instances,)
-            Average amount of the instance's bag; without `bags`, the instance's own amount. For
+            Average amount of the instance's bag; without `bags`, the amount of the instance. For
             sums use ``fit_bags(Bags.from_arrays(X, bags=ids, sums=sums))``.
         bags : array of shape (n_instances,), optional
             Bag of each instance. None means bags of one, which is supervised learning.
         noise_variance : float, mapping from bag, or array like `y`, optional
-            Known variance of noise in the averages: such bags weigh less.
+            Known variance of noise in the averages: such bags have less weight.
         weights : array of shape (n_instances,), optional
             Weight of each instance in the average of its bag, such as its exposure; see
             `Bags.from_arrays`.
@@ -106,7 +101,7 @@ class BagRegressorBase(RegressorMixin, InstanceEstimator):
         weights: Any = None,
         sample_weight: Any = None,
     ) -> float:
-        """R2 of single amounts: measured on them, or estimated without them from bags.
+        """R2 of single amounts: measured on them, or estimated from bags.
 
         Parameters
         ----------

@@ -16,15 +16,13 @@ from unbag.estimators.bag_gradients import shares_of
 from unbag.estimators.closed_form import BagStatistics, amount_variance
 from unbag.evaluation.residual_moments import noise_of
 
-__all__ = ["check_reports", "joint_statistics"]
-
 Array = NDArray[Any]
 # Directions whose variance is below this share of the largest are linear dependences of reports.
 DEPENDENT = 1e-9
 
 
 def check_reports(reports: Sequence[Bags]) -> Bags:
-    """Refuse reports that are not about the same rows and the same thing; return the first."""
+    """Return the first report; raise unless all are about the same rows and task."""
     if not reports or not all(isinstance(report, Bags) for report in reports):
         raise BagDataError(f"data must be a Bags, or a sequence of some of them, got {reports!r}.")
     first = reports[0]
@@ -43,18 +41,13 @@ def check_reports(reports: Sequence[Bags]) -> Bags:
 
 
 def joint_statistics(reports: Sequence[Bags]) -> BagStatistics:
-    r"""Independent averages of equal size that tell what all reports tell together.
+    r"""Independent averages of equal size with the information of all reports.
 
-    Averages over bags :math:`A` and :math:`B` have the covariance
-    :math:`\sigma^2 |A \cap B| / (|A| |B|)`, to which known noise is added. They are multiplied by
-    the inverse root of this matrix, on the directions in which it is not zero, and then by a
-    reflection after which the intercept counts the same in all of them. Least squares on what comes
-    out is generalised least squares on the reports.
-
-    Raises
-    ------
-    BagDataError
-        If exact reports contradict each other.
+    Averages over bags :math:`A` and :math:`B` have the covariance :math:`\sigma^2 |A \cap B| / (|A|
+    |B|)`, plus known noise. They are multiplied by the inverse root of this matrix, on the
+    directions in which it is not zero, and then by a reflection after which the intercept has the
+    same coefficient in all of them. Least squares on the result is generalised least squares on the
+    reports. Exact reports that contradict each other are an error.
     """
     averaging = sparse.vstack([_averaging(report) for report in reports]).tocsr()
     values = np.concatenate([r.proportions.reshape(r.n_bags, -1) for r in reports])
@@ -70,14 +63,14 @@ def joint_statistics(reports: Sequence[Bags]) -> BagStatistics:
 
 
 def _averaging(report: Bags) -> sparse.csr_array:
-    """Matrix that takes values of all rows to averages of bags."""
+    """Matrix that maps values of all rows to averages of bags."""
     bags = np.repeat(np.arange(report.n_bags), report.sizes)
     shape = report.n_bags, len(report.X)
     return sparse.csr_array((shares_of(report), (bags, report.rows)), shape=shape)
 
 
 def _covariance(averaging: Any, values: Array, reports: Sequence[Bags]) -> Array:
-    """Of all averages, in units of the variance of a single label or amount."""
+    """Covariance of all averages, in units of the variance of a single label or amount."""
     noise = np.concatenate([noise_of(report) for report in reports])
     sizes = np.concatenate([report.effective_sizes for report in reports])
     amounts = reports[0].task == "amount"

@@ -1,4 +1,4 @@
-"""The debiased square loss in closed form, for models linear in their features."""
+"""`BagRidgeClassifier`: the debiased square loss in closed form, for linear models."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from unbag.estimators.closed_form import (
 )
 from unbag.estimators.linear import RidgeModel
 
-__all__ = ["BagRidgeClassifier"]
-
 Array = NDArray[Any]
 
 
@@ -33,42 +31,41 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
     .. math:: \min_{w, b} \frac 1 N \sum_i k_i \left( w^\top \bar x_i + b - a_i \right)^2
               + \lambda u \, \lVert w \rVert^2
 
-    with :math:`u` the mean eigenvalue of the bag means' covariance. The error of leaving one bag
-    out is exact, :math:`r_i / (1 - h_{ii})`, and costs nothing, so :math:`\lambda` is the best of
-    a fine grid.
+    with :math:`u` the mean eigenvalue of the bag means' covariance. The leave-one-bag-out error
+    :math:`r_i / (1 - h_{ii})` is exact and costs nothing, so :math:`\lambda` is the best of a fine
+    grid.
 
     Parameters
     ----------
     penalties : sequence of float, optional
-        Values of :math:`\lambda` to choose from; by default 60 from 1e-6 to 1e4.
+        Candidate values of :math:`\lambda`; by default 60 from 1e-6 to 1e4.
     standardise : bool, optional
-        Whether the penalty is on weights of standardised features. None leaves features as they
-        are, unless standardised ones are better by more than a standard error of the error.
+        Whether the penalty applies to weights of standardised features. By default only if this
+        lowers the error by more than a standard error.
     n_components : int or "auto", optional
-        Principal components of the instances that weights are fitted to: fewer than there are
-        bags, where features are many, as those of a pretrained net are. "auto" takes the best of
-        4, 8, 16, ... and all, by leaving one bag out.
+        Number of principal components to fit, for many features such as those of a pretrained net.
+        "auto" takes the best of 4, 8, 16, ... and all, by leave-one-bag-out.
 
     Attributes
     ----------
     coef_ : array of shape (n_features,) or (n_features, n_outputs)
-        Weights of the features as they are given to `fit`.
+        Weights of the original features.
     intercept_ : float or array of shape (n_outputs,)
         Score of an instance whose features are all zero.
     penalty_ : float
         The chosen penalty.
     n_components_ : int
-        The chosen number of principal components, if there was one to choose.
+        The chosen number of principal components, if any.
     leave_one_out_ : array of shape (n_penalties,)
-        Estimate of the instance square loss for each penalty: the mean of :math:`k_i r_{i,-i}^2`;
-        with known noise, which is subtracted, a mean in which noisy bags weigh less.
+        Estimate of the instance square loss for each penalty: the mean of :math:`k_i r_{i,-i}^2`,
+        minus known noise; noisy bags have less weight.
     classes_ : array
-        Labels that `predict` gives.
+        Class labels.
 
     Notes
     -----
-    Milliseconds instead of a training run; the thing to try first on a table. Put any transformer
-    in front of it with a `Pipeline` (Nystroem, splines, one-hot) to leave linearity behind.
+    A fit takes milliseconds; try it first on a table. A `Pipeline` with a transformer (Nystroem,
+    splines, one-hot) makes it nonlinear.
 
     References
     ----------
@@ -128,7 +125,7 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
         noise_variance: Any = None,
         task: Task = "binary",
     ) -> Self:
-        """Fit to bags of which only the means are known: no instance is needed.
+        """Fit to means of bags; no instance is needed.
 
         Parameters
         ----------
@@ -174,17 +171,17 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
         task: Task | None = None,
         classes: Any = None,
     ) -> Self:
-        """Add whole bags to those seen so far; the result equals one `fit` on all of them.
+        """Add whole bags; the result equals one `fit` on all of them.
 
-        What is kept of a bag is its mean, its size and its proportion. Nothing is kept in a model
-        folder: a model that was loaded predicts, and starts anew here.
+        It stores the mean, size and proportion of each bag. Model folders do not contain them, so a
+        loaded model starts anew.
 
         Parameters
         ----------
         X, y, bags, noise_variance, task
-            As for `fit`; the task stays that of the first call.
+            As for `fit`; the task is that of the first call.
         classes : array, optional
-            All classes, for a first call without bags whose labels do not show every one.
+            All classes, if labels of a first call without bags do not show every one.
         """
         self._refuse_components("partial_fit")
         seen: BagStatistics | None = getattr(self, "_statistics", None)

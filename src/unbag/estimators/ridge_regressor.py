@@ -1,4 +1,4 @@
-"""`BagRidgeRegressor`: a linear model of single amounts from averages of bags, in closed form."""
+"""`BagRidgeRegressor`: linear regression of amounts from averages of bags, in closed form."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from unbag.bags import Bags
 from unbag.estimators.closed_form import BagStatistics
 from unbag.estimators.linear import RidgeModel
 from unbag.estimators.regressor_base import BagRegressorBase
-
-__all__ = ["BagRidgeRegressor"]
 
 Array = NDArray[Any]
 
@@ -27,18 +25,18 @@ class BagRidgeRegressor(BagRegressorBase, RidgeModel):
     Parameters
     ----------
     penalties : sequence of float, optional
-        Values of :math:`\lambda` to choose from; by default 60 from 1e-6 to 1e4.
+        Candidate values of :math:`\lambda`; by default 60 from 1e-6 to 1e4.
     standardise : bool, optional
-        Whether the penalty is on weights of standardised features. None leaves features as they
-        are, unless standardised ones are better by more than a standard error of the error.
+        Whether the penalty applies to weights of standardised features. By default only if this
+        lowers the error by more than a standard error.
 
     Attributes
     ----------
     coef_ : array of shape (n_features,)
-        Weights of the features as they are given to `fit`.
+        Weights of the original features.
     intercept_ : float
     penalty_ : float
-        The penalty with the least error of leaving one bag out.
+        The chosen penalty.
     leave_one_out_ : array of shape (n_penalties,)
         Estimate of the mean squared error of single amounts for each penalty.
 

@@ -10,13 +10,11 @@ from sklearn.base import BaseEstimator
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.results import Baseline
 
-__all__ = ["RiskRepr"]
-
 
 class RiskRepr(BaseEstimator):
-    """Adds one line about `risk_` to what scikit-learn shows of an estimator.
+    """Adds a line about `risk_` to scikit-learn's display of an estimator.
 
-    `repr` stays scikit-learn's own, because clones and tools read it.
+    `repr` is unchanged, because clones and tools read it.
     """
 
     risk_: Estimate | None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import tempfile
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -17,33 +19,16 @@ from unbag.errors import UnbagError
 from unbag.extras import import_extra
 from unbag.rules import Rule
 
-__all__ = [
-    "FORMAT",
-    "ModelFolderError",
-    "plain_parameters",
-    "read_booster",
-    "read_folder",
-    "read_json",
-    "write_folder",
-    "write_json",
-]
-
 FORMAT = 1
 _TENSORS, _DESCRIPTION = "model.safetensors", "model.json"
 
 
 class ModelFolderError(UnbagError, ValueError):
-    """A model folder is missing a file, or holds one that cannot be read."""
+    """A file of a model folder is missing or cannot be read."""
 
 
 def plain_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Parameters as JSON holds them, without those that it cannot hold, such as functions.
-
-    Examples
-    --------
-    >>> plain_parameters({"penalties": np.array([0.1, 1.0]), "model": print, "patience": None})
-    {'penalties': [0.1, 1.0], 'patience': None}
-    """
+    """Parameters that JSON can store; others, such as functions, are left out."""
     found = {}
     for name, value in parameters.items():
         with suppress(TypeError):
@@ -62,7 +47,7 @@ def _plain(value: Any) -> Any:
 def write_folder(
     folder: str | Path, description: dict[str, Any], tensors: dict[str, NDArray[Any]]
 ) -> Path:
-    """Write both files under temporary names first, so that none is ever half written."""
+    """Write both files under temporary names first, so that none is ever incomplete."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     contiguous = {name: np.ascontiguousarray(value) for name, value in tensors.items()}
@@ -81,7 +66,7 @@ def write_json(path: Path, values: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Values of a file of a model folder."""
+    """Read a JSON file of a model folder."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -119,9 +104,56 @@ def read_folder(folder: str | Path, *, kind: str) -> tuple[dict[str, Any], dict[
 
 
 def read_booster(text: NDArray[Any], folder: str | Path) -> Any:
-    """Trees of LightGBM, from the bytes of its own text format."""
+    """Read trees of LightGBM from the bytes of its text format."""
     lightgbm = import_extra("lightgbm", extra="gbm", purpose="Reading boosted trees")
     try:
         return lightgbm.Booster(model_str=text.tobytes().decode())
     except (lightgbm.basic.LightGBMError, UnicodeDecodeError) as error:
         raise ModelFolderError(f"{folder} holds trees that cannot be read: {error}.") from error
+
+
+NEEDED = ("model.json", "model.safetensors", "table.json", "fit.json")
+
+
+def check_free(folder: Path, *, overwrite: bool) -> None:
+    """Raise if the folder cannot be written, is not a model, or may not be overwritten."""
+    if folder.resolve() == Path.cwd():
+        raise ModelFolderError(f"{folder} is the folder you are in; name another one.")
+    place = next(path for path in folder.absolute().parents if path.exists())
+    try:
+        tempfile.TemporaryDirectory(dir=place).cleanup()
+    except OSError as error:
+        reason = f"{place}: {error.strerror}"
+        raise ModelFolderError(f"{folder} cannot be written. {reason}.") from error
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not (folder / "manifest.json").is_file():
+        raise ModelFolderError(f"{folder} exists and is no model folder; choose another name.")
+    if not overwrite:
+        raise ModelFolderError(f"{folder} holds a model already. Pass --overwrite to replace it.")
+
+
+def write_manifest(folder: Path) -> None:
+    """Write the hashes of all files."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    hashes = {path.relative_to(folder).as_posix(): _hash(path) for path in files}
+    write_json(folder / "manifest.json", {"format": FORMAT, "sha256": hashes})
+
+
+def check_manifest(folder: Path) -> None:
+    """Raise unless all files are present and unchanged."""
+    manifest = read_json(folder / "manifest.json")
+    hashes = manifest.get("sha256") if isinstance(manifest, dict) else None
+    if not isinstance(hashes, dict) or manifest.get("format") != FORMAT:
+        raise ModelFolderError(
+            f"{folder / 'manifest.json'} is not of format {FORMAT}, which this version reads."
+        )
+    for name in {*NEEDED, *hashes}:
+        if not (folder / name).is_file():
+            raise ModelFolderError(f"{folder} holds no {name}; it is not a complete model folder.")
+        if _hash(folder / name) != hashes.get(name):
+            raise ModelFolderError(f"{folder / name} was altered since the model was written.")
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,4 +1,4 @@
-"""Risk and metrics from bags, with intervals; checks of the bags; selection without labels."""
+"""Metrics from bags, with intervals; checks of bags; model selection without labels."""
 
 from unbag.evaluation.bag_effects import BagEffects, estimate_bag_effects
 from unbag.evaluation.bag_report import BagReport, Finding

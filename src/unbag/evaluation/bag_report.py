@@ -1,4 +1,4 @@
-"""What `check_bags` found: one finding per check, and a verdict."""
+"""Result of `check_bags`: one finding per check, and a verdict."""
 
 from __future__ import annotations
 
@@ -10,27 +10,25 @@ import numpy as np
 from unbag.evaluation.printing import Printed, TextTable
 from unbag.extras import import_extra
 
-__all__ = ["BagReport", "Bias", "Finding"]
-
 Bias = Literal["upper", "lower", "unreliable", "none"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One question asked of the bags, and the answer.
+    """Result of one check of the bags.
 
     Attributes
     ----------
     check : str
     p_value : float
-        Corrected for the number of checks (Holm); NaN if the question does not arise.
+        Corrected for the number of checks (Holm); NaN if the check does not apply.
     effect : float
-        Size of the effect; what it measures is in `detail`.
+        Size of the effect, described in `detail`.
     detail : str
     raised : bool
         Whether the assumption is rejected.
     bias : {"upper", "lower", "unreliable", "none"}
-        What the finding makes of the estimated risk, if raised.
+        Consequence for the estimated risk, if raised.
     advice : str
         What to do about it.
     """
@@ -67,12 +65,12 @@ class BagReport(Printed):
 
     @property
     def plausible(self) -> bool:
-        """Whether the bags may be random draws with exact proportions."""
+        """Whether random draws with exact proportions are not rejected."""
         return not self.raised
 
     @property
     def bias(self) -> Bias:
-        """What is to be made of the risk estimated from these bags."""
+        """Consequence of the findings for the estimated risk."""
         kinds = {finding.bias for finding in self.raised} - {"none"}
         if not kinds:
             return "none"

@@ -1,4 +1,4 @@
-"""Single tests of bags' proportions and sizes; `unbag.check_bags` runs them all."""
+"""Tests of bags' proportions and sizes; `unbag.check_bags` runs them all."""
 
 from __future__ import annotations
 
@@ -18,29 +18,15 @@ from unbag.evaluation.intervals import ResidualMoments, pearson_tail, square_cum
 from unbag.evaluation.residual_moments import noise_of
 from unbag.randomness import numpy_generator
 
-__all__ = [
-    "Answer",
-    "clipping",
-    "dispersion",
-    "dispersion_within",
-    "draw_random_bags",
-    "holm",
-    "not_asked",
-    "one_class",
-    "rounding",
-    "size_drift",
-    "suppression",
-]
-
 Array = NDArray[Any]
 MOST_NUMBERS_DRAWN = 10_000_000
 MOST_INSTANCES = 10**9 - 1  # that numpy draws from without replacement
 
 
 class Answer(NamedTuple):
-    """A p-value, an effect size, what that is in words, and the features at fault, worst first.
+    """P-value, effect size with a description, and the features concerned, worst first.
 
-    `bias` is what it makes of the estimated risk, where that depends on the effect.
+    `bias` is the consequence for the estimated risk, if it depends on the effect.
     """
 
     p_value: float
@@ -58,12 +44,12 @@ def outputs_of(bags: Bags) -> tuple[Array, Array, Array]:
 
 
 def not_asked(reason: str) -> Answer:
-    """A question that does not arise."""
+    """Answer of a test that does not apply."""
     return Answer(float("nan"), float("nan"), reason)
 
 
 def holm(p_values: Array) -> Array:
-    """P-values made so large that the chance of any false one below a level is that level."""
+    """P-values corrected by Holm's method."""
     ranks = np.argsort(p_values)
     grown = np.maximum.accumulate(p_values[ranks] * np.arange(len(ranks), 0, -1))
     adjusted = np.empty(len(ranks))
@@ -76,14 +62,13 @@ def _bonferroni(p_values: list[float]) -> float:
 
 
 def dispersion(bags: Bags) -> Answer:
-    r"""Whether proportions scatter as those of random bags do.
+    r"""Whether proportions vary as those of random bags do.
 
     .. math:: \phi = \frac{1}{n - 1} \sum_i \frac{k_i (a_i - p)^2 - k_i s_i}{p (1 - p)}
 
-    is one for random draws, more when instances of a bag resemble each other, less when bags were
-    balanced. Its law under random draws is a gamma law with the variance and the skewness that
-    binomial counts give it; where that law finds the bags unlikely, random ones are drawn, with
-    Laplace noise if noise is known.
+    is one for random draws, more if instances of a bag are alike, less if bags were balanced. Under
+    random draws it has a gamma distribution with the variance and skewness of binomial counts. If
+    that gives a small p-value, random bags are simulated, with Laplace noise if noise is known.
     """
     proportions, sizes, prior = outputs_of(bags)
 
@@ -103,7 +88,7 @@ def dispersion(bags: Bags) -> Answer:
 
 
 def dispersion_within(bags: Bags, groups: Array) -> float:
-    """Deviations by which proportions scatter about the means of groups of bags; least output's."""
+    """Standardised dispersion about the means of groups of bags; the least over outputs."""
     proportions, sizes, _ = outputs_of(bags)
     noise, found = noise_of(bags), []
     for a in proportions.T:
@@ -137,12 +122,11 @@ def _squares(
 def _asked_of_draws(
     p_value: float, statistic: Callable[[Array], Any], proportions: Array, bags: Bags
 ) -> float:
-    """Two-sided chance of a statistic among random bags.
+    """Two-sided p-value of a statistic among simulated random bags.
 
-    Asymptotic laws fail where positives are few, noise is heavy or some bags are far larger than
-    others, and call ordinary bags impossible. Draws cannot tell how small a small chance is, so
-    below what they resolve the law's word stands, unless there is noise, which it knows too little
-    of.
+    Asymptotic p-values are too small if positives are few, noise is heavy or some bags are very
+    large. Below the resolution of the simulation the asymptotic p-value is used, except under
+    noise.
     """
     n_draws = min(2000 * bags.n_outputs, MOST_NUMBERS_DRAWN // bags.n_bags)
     noisy = bags.noise_variance is not None
@@ -160,7 +144,7 @@ def _asked_of_draws(
 def draw_random_bags(proportions: Array, bags: Bags, n_draws: int) -> Array:
     """Proportions of random bags of these sizes, shape (n_draws, n_bags).
 
-    Exact ones hold as many positives in all; known noise is Laplace noise, as its tails are heavy.
+    Without noise they have the same number of positives in total; known noise is Laplace noise.
     """
     rng = numpy_generator(0, "random bags")
     if bags.noise_variance is None:
@@ -172,7 +156,7 @@ def draw_random_bags(proportions: Array, bags: Bags, n_draws: int) -> Array:
 
 
 def one_class(bags: Bags) -> Answer:
-    """Whether more bags hold one class only than random draws would give."""
+    """Whether more bags have one class only than random draws would give."""
     proportions, sizes, prior = outputs_of(bags)
     found = []
     for a, p in zip(proportions.T, prior, strict=True):
@@ -185,7 +169,7 @@ def one_class(bags: Bags) -> Answer:
 
 
 def _count_tail(count: int, chances: Array) -> float:
-    """Chance of at least `count` successes, by the binomial law of the same mean and variance."""
+    """P(at least `count` successes), by the binomial distribution of the same mean and variance."""
     mean, variance = chances.sum(), (chances * (1 - chances)).sum()
     if mean <= 0:
         return 1.0 if count == 0 else 0.0
@@ -194,10 +178,9 @@ def _count_tail(count: int, chances: Array) -> float:
 
 
 def rounding(bags: Bags) -> Answer:
-    """Whether proportions are no counts of instances, or multiples of a coarser step than counts.
+    """Whether proportions are not counts of instances, or multiples of a coarser step than counts.
 
-    The effect is the share by which rounding raises the variance of a proportion. Chance explains
-    coarse steps in small bags; no chance makes a count fractional.
+    The effect is the relative increase of a proportion's variance by rounding.
     """
     proportions, sizes, prior = outputs_of(bags)
     step, chance = rounding_grid(bags.proportions, bags.sizes)
@@ -241,7 +224,7 @@ def _missing_below(
 
 
 def clipping(bags: Bags) -> Answer:
-    """Whether proportions pile up at their largest or smallest value."""
+    """Whether proportions accumulate at their largest or smallest value."""
     proportions, sizes, prior = outputs_of(bags)
     found = []
     for a, p in zip(proportions.T, prior, strict=True):
@@ -266,8 +249,8 @@ def clipping(bags: Bags) -> Answer:
 def size_drift(bags: Bags) -> Answer:
     r"""Whether larger bags have larger proportions.
 
-    The score statistic :math:`\sum k_i (k_i - \bar k)(a_i - p)` has mean zero for random bags and a
-    variance that the residuals tell, whatever their dispersion.
+    The score statistic :math:`\sum k_i (k_i - \bar k)(a_i - p)` has mean zero for random bags, and
+    its variance is estimated from the residuals.
     """
     proportions, sizes, prior = outputs_of(bags)
     if (sizes == sizes[0]).all():

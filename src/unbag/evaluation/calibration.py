@@ -1,4 +1,4 @@
-"""Calibration and ROC curves from bags, point by point with intervals."""
+"""Calibration and ROC curves from bags, with pointwise intervals."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.positives import Positives
 from unbag.evaluation.spread import mass_covariance, paired_factor, variance_error
 
-__all__ = ["Curve", "calibration_curve", "calibration_error", "roc_curve", "score_bins"]
-
 Array = NDArray[Any]
 N_DRAWS = 400  # D20
 N_STEPS = 24
@@ -25,16 +23,7 @@ N_POINTS = 41  # of a ROC curve
 
 @dataclass(frozen=True)
 class Curve:
-    """Points of a curve; each array has one entry per point.
-
-    Attributes
-    ----------
-    x, y : array of shape (n_points,)
-    low, high : array of shape (n_points,)
-        Pointwise interval of `y`.
-    threshold : array of shape (n_points,)
-        Score the point belongs to.
-    """
+    """Points (x, y) of a curve, with pointwise intervals of `y` and the score of each point."""
 
     x: Array
     y: Array
@@ -44,7 +33,7 @@ class Curve:
 
 
 def score_bins(positives: Positives, n_bins: int) -> Array:
-    """Bin number of each score; the bins hold about equally many instances."""
+    """Bin of each score; bins have about equal numbers of instances."""
     shares = positives.table.shares
     middle = np.cumsum(shares) - shares / 2
     bins = np.minimum((middle * n_bins).astype(int), n_bins - 1)
@@ -52,13 +41,9 @@ def score_bins(positives: Positives, n_bins: int) -> Array:
 
 
 def roc_curve(positives: Positives, **options: Any) -> Curve:
-    """True positive rate against false positive rate; the interval is of the true positive rate.
+    """True positive rate, with intervals, against false positive rate.
 
-    Options are those of `score_metric`.
-
-    Notes
-    -----
-    The points need not rise: they are consistent, and not made to look like a curve.
+    Options are those of `score_metric`. The points are consistent, but need not be monotone.
     """
     table = positives.table
     levels = np.searchsorted(np.cumsum(table.shares), np.linspace(0, 1, N_POINTS))
@@ -71,7 +56,7 @@ def roc_curve(positives: Positives, **options: Any) -> Curve:
 
 
 def calibration_curve(positives: Positives, *, n_bins: int = 10, **options: Any) -> Curve:
-    """Share of positives against mean score, in bins of about equally many instances.
+    """Share of positives against mean score, in bins of about equal numbers of instances.
 
     Options are those of `score_metric`.
     """
@@ -99,10 +84,10 @@ def calibration_error(
 ) -> Estimate:
     r"""Expected calibration error, :math:`\sum_b |E[(y - f) 1_b]|`.
 
-    Absolute values of noisy gaps are too large on average. The estimate is the error at which the
-    observed sum would be the median, the interval that at which it would not be extreme, when the
-    gaps are in the proportion observed and their errors normal with known covariance. The sign of a
-    gap counts as uncertain as its error makes it: errors of gaps cancel or add up by their signs.
+    Absolute values of noisy gaps are too large on average. The estimate is the error under which
+    the observed sum would be the median, the interval that under which it would not be extreme,
+    given gaps in the observed proportions with normal errors of known covariance. Signs of gaps are
+    uncertain.
     """
     bins = score_bins(positives, n_bins)
     members = (bins == np.arange(bins.max() + 1)[:, None]).astype(float)
@@ -155,10 +140,10 @@ def _error_at(
 
 
 def _draws(covariance: Array, by_variance: Array, freedom: float) -> Array:
-    """Twice `N_DRAWS` errors of the gaps; always the same, so results repeat.
+    """Simulate twice `N_DRAWS` errors of the gaps, with a fixed seed.
 
-    D20. The part `by_variance` comes with the error of the residual variance: where that is too
-    low, so is the covariance.
+    D20. The part `by_variance` depends on the error of the residual variance: if that is too low,
+    so is the covariance.
     """
     rng = np.random.default_rng(0)
     linear = covariance - np.outer(by_variance, by_variance)

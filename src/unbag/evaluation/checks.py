@@ -1,4 +1,4 @@
-"""`check_bags`: is what the guarantees assume plausible for these bags? Are they random groups?"""
+"""`check_bags`: tests of the assumptions about bags, and whether they are random groups."""
 
 from __future__ import annotations
 
@@ -18,16 +18,6 @@ from unbag.evaluation import bag_tests, feature_tests, order_tests
 from unbag.evaluation.bag_report import BagReport, Bias, Finding
 from unbag.evaluation.bag_tests import Answer, holm, not_asked
 from unbag.frames import frame_encoder
-
-__all__ = [
-    "CHECKS",
-    "Grouping",
-    "check_bags",
-    "check_made_bags",
-    "explain_grouping",
-    "find_grouping",
-    "with_features",
-]
 
 Grouping = Literal["random", "natural", "auto"]
 # Level of each of two tests that say whether bags are random groups. Natural groups are far beyond
@@ -129,14 +119,14 @@ def check_bags(
     blocks: Any = None,
     level: float = 0.05,
 ) -> BagReport:
-    """Ask of bags what the guarantees assume of them.
+    """Test whether bags satisfy the assumptions of the estimates.
 
     Parameters
     ----------
     X : Bags, or array of shape (n_instances, ...)
         The bags, or their instances.
     y : array of shape (n_instances,) or (n_instances, n_outputs), optional
-        Each instance's bag proportion, or a `BagTarget`; not needed with a `Bags`.
+        Bag proportion of each instance, or a `BagTarget`; not needed with a `Bags`.
     bags : array of shape (n_instances,), optional
         Bag of each instance; not needed with a `BagTarget`.
     noise_variance : float, mapping from bag, array of shape (n_instances,), or "rounding"
@@ -144,7 +134,7 @@ def check_bags(
     blocks : mapping from bag, or array of shape (n_instances,) or (n_bags,), optional
         What several bags have in common, such as a day or a region.
     level : float
-        Chance that random bags with exact proportions raise anything at all.
+        Probability that random bags with exact proportions raise any check.
 
     Returns
     -------
@@ -153,8 +143,8 @@ def check_bags(
     Notes
     -----
     P-values are corrected for the number of checks by Holm's method. A check that is not raised
-    proves nothing: bags can be formed by something no feature shows, and small effects are found in
-    many bags only: `benchmarks/results/checks/power.md` says which are.
+    proves nothing: no feature may show how bags were formed, and small effects need many bags
+    (`benchmarks/results/checks/power.md`).
 
     Examples
     --------
@@ -187,10 +177,7 @@ def check_made_bags(
     names: Sequence[str] | None = None,
     blocks: Any = None,
 ) -> BagReport:
-    """Ask of a `Bags`, whose features may have names, what the guarantees assume.
-
-    See `check_bags`.
-    """
+    """Run `check_bags` on a `Bags`, whose features may have names."""
     refuse_amounts(bags.task, "check_bags")
     results = _answers(bags, read_blocks(blocks, bags.bag_of_row, bags.ids), level)
     p_values = np.array([found.p_value for found in results.values()])
@@ -212,7 +199,7 @@ def check_made_bags(
 
 
 def _answers(bags: Bags, blocks: Any, level: float) -> dict[str, Answer]:
-    """Answers to all questions; what rounding explains is put down to nothing else."""
+    """Answers of all tests; detected rounding is treated as known noise in the others."""
     rounding = _asked("rounding", bags, blocks)
     step, _ = rounding_grid(bags.proportions, bags.sizes)
     if rounding.p_value <= level and step:
@@ -228,7 +215,7 @@ def _asked(name: str, bags: Bags, blocks: Any) -> Answer:
 
 
 def _at_fault(features: Sequence[int], names: Sequence[str] | None, most: int = 3) -> str:
-    """The worst features, by name or by position."""
+    """The worst features, by name or position."""
     if not features:
         return ""
     shown = [f"feature {i}" if names is None else names[i] for i in features[:most]]
@@ -236,12 +223,12 @@ def _at_fault(features: Sequence[int], names: Sequence[str] | None, most: int = 
 
 
 def find_grouping(bags: Bags) -> Literal["random", "natural"]:
-    """Whether proportions and features vary between bags as those of random groups do."""
+    """Whether proportions and features vary between bags as in random groups."""
     return explain_grouping(bags)[0]
 
 
 def explain_grouping(bags: Bags) -> tuple[Literal["random", "natural"], str]:
-    """The grouping that the bags show, and one sentence that says why."""
+    """The grouping, and one sentence with the reason."""
     if (bags.sizes == 1).all():
         return "random", "Bags of one instance are taken for random groups."
     values = np.asarray(bags.X)
@@ -261,7 +248,7 @@ def explain_grouping(bags: Bags) -> tuple[Literal["random", "natural"], str]:
 
 
 def with_features(bags: Bags, X: Any) -> Bags:
-    """The same bags with the features of `X` as numbers, or without any if there are none."""
+    """The same bags with the features of `X` as numbers, or without any."""
     if X is None or isinstance(X, Bags):
         return bags
     encoder = frame_encoder(X)

@@ -1,4 +1,4 @@
-"""Which of two classifiers is better, and by how much, from the same bags."""
+"""Comparison of two classifiers on the same bags."""
 
 from __future__ import annotations
 
@@ -16,22 +16,13 @@ from unbag.evaluation.printing import TextTable
 from unbag.evaluation.residual_moments import risk_change
 from unbag.evaluation.risk import Loss, checked_scores, decisions
 
-__all__ = ["Comparison", "compare_models"]
-
 
 @dataclass(frozen=True)
 class Comparison:
-    """Difference of two risks.
+    """Difference of two risks (first minus second), with its two-sided p-value.
 
-    Attributes
-    ----------
-    difference : Estimate
-        Risk of the first minus risk of the second; negative if the first is better.
-    p_value : float
-        Of no difference, two-sided.
-    disagreement : float
-        Mean square difference of the two predictions: for decisions, how often they differ.
-    names : tuple of two str
+    `disagreement` is the mean square difference of the predictions: for hard ones, how often they
+    differ.
 
     Examples
     --------
@@ -85,7 +76,7 @@ def compare_models(
 
     .. math:: E(f - y)^2 - E(g - y)^2 = 2 E[D (c - y)] .
 
-    The right-hand side is linear in the labels, and small where the two agree.
+    The right-hand side is linear in the labels, and small if the two agree.
 
     Parameters
     ----------
@@ -96,17 +87,17 @@ def compare_models(
     loss : {"zero_one", "square"}
         Error of hard predictions, or Brier score.
     confidence : float
-        Of the interval of the difference.
+        Confidence of the interval of the difference.
     names : pair of str
-        What the two are called in the answer.
+        Names of the two in the result.
 
     Notes
     -----
-    The estimate is the difference of the two pairwise risks. Its variance is
-    :math:`4 (V \sigma_D^2 / n + E[D^2 (c - y)^2] / N)` but for terms of higher order, for unequal
-    bags (D22) and for known noise, with :math:`V` the variance of :math:`c - y`; the interval uses
-    Student's law. It assumes no calibration: :math:`(c - y)^2` is linear in :math:`y` too, and its
-    average is taken from the bags where they show more of it than the scores.
+    The estimate is the difference of the two pairwise risks. Its variance is :math:`4 (V \sigma_D^2
+    / n + E[D^2 (c - y)^2] / N)`, up to terms of higher order and those of unequal bags (D22) and
+    known noise, with :math:`V` the variance of :math:`c - y`; the interval uses Student's t. It
+    assumes no calibration: :math:`(c - y)^2` is linear in :math:`y` too, and its average is
+    estimated from the bags if they show more of it than the scores.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Metrics of scores: each a value and its gradients by the positives and by the instances."""
+"""Metrics of scores, each with its gradients by the positives and by the instances."""
 
 from __future__ import annotations
 
@@ -14,26 +14,13 @@ from unbag.evaluation.intervals import LAPLACE_KURTOSIS
 from unbag.evaluation.positives import Positives
 from unbag.evaluation.spread import mass_covariance, spread_of, studentised_interval
 
-__all__ = [
-    "SCORE_METRICS",
-    "Gradient",
-    "auc",
-    "average_precision",
-    "log_loss",
-    "positives_above",
-    "positives_inside",
-    "score_metric",
-    "score_metrics",
-]
-
 Array = NDArray[Any]
 
 
 class Gradient(NamedTuple):
-    """A metric, its derivative by the mass of positives at each score and by the share there.
+    """A metric with its derivatives by the mass of positives and by the share at each score.
 
-    `second`, where the metric is far from linear, is its second derivative by the masses along a
-    direction.
+    `second`, for strongly nonlinear metrics, is the second derivative by the masses in a direction.
     """
 
     value: float
@@ -52,7 +39,7 @@ def log_loss(positives: Positives) -> Gradient:
 
 
 def auc(positives: Positives) -> Gradient:
-    r"""Chance that a positive scores above a negative, ties counting one half.
+    r"""Probability that a positive scores above a negative, ties counting one half.
 
     .. math:: \mathrm{AUC} = \frac{E[y F(f)] - p^2 / 2}{p (1 - p)},
 
@@ -69,12 +56,9 @@ def auc(positives: Positives) -> Gradient:
 
 
 def average_precision(positives: Positives) -> Gradient:
-    r"""Precision averaged over the positives, :math:`\sum_t P_t (R_t - R_{t-1})`.
+    r"""Precision averaged over the positives, :math:`\sum_t P_t (R_t - R_{t-1})`; NaN without any.
 
-    Notes
-    -----
-    See D15. The products of masses at the same scores are freed of what their common error adds.
-    NaN if there are no positives.
+    Products of masses at the same scores are corrected for their common error (D15).
     """
     shares, masses = positives.table.shares, positives.masses
     prior = positives.prior if positives.prior > 1e-9 else np.nan
@@ -132,7 +116,7 @@ def score_metric(
     highest: float = 1.0,
     reason: str = "",
 ) -> Estimate:
-    """Give a metric of scores its interval, unless there is a reason not to."""
+    """Estimate of a metric of scores, with an interval unless there is a `reason` against it."""
     gradients = found.by_positives, found.by_shares
     spread = spread_of(positives, *gradients, noise_kurtosis=noise_kurtosis)
     if found.second is not None:
@@ -151,7 +135,7 @@ def score_metric(
 
 
 def score_metrics(positives: Positives, *, reason: str = "", **options: Any) -> dict[str, Estimate]:
-    """All metrics of scores; a reason against intervals of the positives is one against AP's."""
+    """All metrics of scores; `reason` suppresses the interval of the average precision."""
     ranges: dict[str, Any] = {
         "log_loss": {"highest": np.inf},
         "average_precision": {"reason": reason},

@@ -1,4 +1,4 @@
-"""`Estimate`: a number estimated from bags, its interval, and how both are put into words."""
+"""`Estimate`: a number estimated from bags, with its interval and text."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-__all__ = ["Estimate", "jackknife_estimate", "student_estimate"]
-
 Array = NDArray[Any]
 
 
@@ -22,9 +20,9 @@ class Estimate:
     Attributes
     ----------
     value : float
-        The estimate itself. It is not clipped, so noise can put it outside the metric's range.
+        The estimate. It is not clipped, so noise can put it outside the metric's range.
     low, high : float
-        Ends of the interval, within the metric's range. NaN where the bags allow no interval.
+        Ends of the interval, within the metric's range; NaN if there is no interval.
     standard_error : float
     lowest, highest : float
         Range of the metric.
@@ -36,8 +34,7 @@ class Estimate:
     Notes
     -----
     An interval contains its estimate, unless the estimate lies outside the metric's range. Such an
-    estimate is never printed as a model's quality: the text says "at most", "at least" or "cannot
-    tell" instead.
+    estimate is printed as "at most", "at least" or "cannot tell".
 
     Examples
     --------
@@ -86,7 +83,7 @@ class Estimate:
 
     @property
     def _tells(self) -> bool:
-        """Whether the interval leaves out anything, if the estimate is not one to print."""
+        """Whether the interval excludes anything, if the estimate is outside the range."""
         whole = self.low <= self.lowest and self.high >= self.highest
         return self.has_interval and self._fits and not (self.outside and whole)
 
@@ -117,7 +114,7 @@ class Estimate:
 
     @property
     def note(self) -> str:
-        """What a reader must know of the numbers; empty if nothing."""
+        """Reason or caution; empty if there is none."""
         if not self.has_interval:
             return self.reason or "not defined"
         if not self._fits:
@@ -138,7 +135,7 @@ class Estimate:
         return f"{text}, from {self.n_bags} bags" if self.n_bags else text
 
     def scaled(self, scale: float) -> Estimate:
-        """Multiply by a positive constant, the range included."""
+        """Multiply by a positive constant, including the range."""
         names = ("value", "low", "high", "standard_error", "lowest", "highest")
         return replace(self, **{name: scale * getattr(self, name) for name in names})
 
@@ -158,7 +155,7 @@ class Estimate:
 def student_estimate(
     value: float, error: float, freedom: int, *, confidence: float, **about: Any
 ) -> Estimate:
-    """Estimate with the interval that Student's law gives a standard error."""
+    """Estimate with the interval of Student's t for a standard error."""
     reach = stats.t.ppf((1 + confidence) / 2, freedom) * error
     ends = float(value - reach), float(value + reach)
     return Estimate(float(value), *ends, float(error), confidence=confidence, **about)
@@ -173,13 +170,12 @@ def jackknife_estimate(
     lowest: float = -np.inf,
     least: float = 0.0,
 ) -> Estimate:
-    r"""Estimate a function of sums, with the interval that leaving out each summand gives (D26).
+    """Estimate a function of sums, with the jackknife interval over summands (D26).
 
-    The function is taken of ``sums.sum(axis=0)``, for any number of leading axes. With `lowest`
-    zero or `below_one` the interval is that of the logarithm of the value, or of one minus the
-    value, which are less skewed; if these are not positive, it is that of the value. With `lowest`
-    zero the interval reaches further up where summands are skewed, and allows for a deviation of
-    the logarithm of `least` (D27).
+    The function is applied to ``sums.sum(axis=0)``, with any leading axes. With `lowest` zero or
+    `below_one` the interval is computed for the logarithm of the value, or of one minus the value,
+    which are less skewed, if these are positive. With `lowest` zero the upper end is extended for
+    skewed summands, and allows for a deviation of the logarithm of at least `least` (D27).
     """
     total, n_units = sums.sum(axis=0), len(sums)
     with np.errstate(divide="ignore", invalid="ignore"):

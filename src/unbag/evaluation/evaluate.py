@@ -1,4 +1,4 @@
-"""`evaluate`: every metric of a classifier from held-out bags, without a single label."""
+"""`evaluate`: metrics of a classifier from held-out bags, without labels."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from unbag.evaluation.natural import evaluate_natural
 from unbag.evaluation.natural_results import NaturalEvaluation
 from unbag.evaluation.random_groups import evaluate_bags
 from unbag.evaluation.results import AmountEvaluation, Evaluation
-
-__all__ = ["amounts_by", "evaluate", "evaluate_grouped"]
 
 
 def evaluate(
@@ -48,35 +46,35 @@ def evaluate(
         Something with `predict_proba`, a function from `X` to probabilities, or the probabilities
         themselves, one row per instance.
     X : Bags, array or data frame of shape (n_instances, ...), or None
-        Bags the classifier was not fitted on, or their instances, which may be anything that the
-        classifier takes. None will do if the first argument is probabilities.
+        Bags on which the classifier was not fitted, or their instances in any form that the
+        classifier accepts. None if the first argument is probabilities.
     y : array of shape (n_instances,) or (n_instances, n_outputs), optional
-        Each instance's bag proportion, or a `BagTarget`; not needed with a `Bags`.
+        Bag proportion of each instance, or a `BagTarget`; not needed with a `Bags`.
     bags : array of shape (n_instances,), optional
-        Bag of each instance. None reads them from a `BagTarget`; other targets are then taken for
-        labels of single instances.
+        Bag of each instance. None reads them from a `BagTarget`; other targets are then labels of
+        single instances.
     noise_variance : float, mapping from bag, or array of shape (n_instances,), optional
-        Known variance of the noise in the proportions; `unbag.privacy_noise` gives it.
+        Known variance of the noise in the proportions; see `unbag.privacy_noise`.
     noise_kurtosis : float
-        Its excess kurtosis: 0 if normal, 3 if Laplace.
+        Excess kurtosis of the noise: 0 if normal, 3 if Laplace.
     confidence : float
     n_bins : int
         Bins of the calibration curve.
     grouping : {"random", "natural", "auto"}
         Whether bags are random groups of instances. "auto" tests it as `BagStackingClassifier`
-        does, and says what it found.
+        does, and states the result.
     blocks : array of shape (n_instances,) or (n_bags,), or mapping from bag, optional
         For natural groups: what bags have in common, such as a day. Blocks, not bags, are then
-        taken for independent.
+        assumed to be independent.
     smoothness : float, optional
-        For natural groups: how far chances may depart from scores. Of rows whose scores differ by d
-        the chances of a positive label differ by (1 - smoothness) d to (1 + smoothness) d. Each
-        metric then has an interval besides its bounds.
+        For natural groups: bound on the departure of probabilities from scores. Between rows whose
+        scores differ by d, the probabilities of a positive label differ by (1 - smoothness) d to
+        (1 + smoothness) d. Each metric then has an interval besides its bounds.
     task : {"binary", "multiclass", "multilabel", "amount"}, optional
-        "amount" if predictions and averages are of real amounts, which is known of regressors.
+        "amount" for predictions and averages of amounts; regressors imply it.
     weights : array of shape (n_instances,), optional
-        For amounts: weight of each instance in the average of its bag. Squared errors then count
-        by the squares of the weights.
+        For amounts: weight of each instance in the average of its bag. Squared errors are then
+        weighted by the squares of the weights.
 
     Returns
     -------
@@ -84,10 +82,10 @@ def evaluate(
 
     Notes
     -----
-    For random groups estimates are unbiased or consistent. They are not clipped: one outside its
-    natural range is flagged. For natural groups these estimates are wrong and are not given.
-    Instead there are bounds which always hold, expectations that hold if the probabilities are
-    right, and a test of fit.
+    For random groups estimates are unbiased or consistent. They are not clipped: those outside the
+    range of the metric are flagged. For natural groups these estimates would be biased. Instead
+    there are bounds which always hold, expectations that hold if the probabilities are right, and a
+    test of fit.
 
     Examples
     --------
@@ -135,7 +133,7 @@ def evaluate_grouped(
     tested: Bags | None = None,
     **options: Any,
 ) -> Evaluation | NaturalEvaluation:
-    """Evaluate probabilities as the grouping allows; "auto" looks at the bags `tested`."""
+    """Evaluate probabilities as the grouping allows; "auto" tests the bags `tested`."""
     sentence = "Bags are said to be natural groups." if grouping == "natural" else ""
     if grouping == "auto":
         grouping, sentence = explain_grouping(bags if tested is None else tested)
@@ -155,7 +153,7 @@ def _amounts_of(model: Any, X: Any) -> Any:
 def amounts_by(
     grouping: Grouping, predictions: Any, bags: Bags, confidence: float
 ) -> AmountEvaluation:
-    """Evaluate amounts, which only random groups allow."""
+    """Evaluate amounts, which requires random groups."""
     if grouping != "random":
         raise BagDataError(
             f"grouping must be 'random' for amounts, got {grouping!r}. What natural groups tell of "
@@ -165,7 +163,7 @@ def amounts_by(
 
 
 def bags_to_score(X: Any, y: Any, *, bags: Any, task: Task | None = None, **given: Any) -> Bags:
-    """Bags for a model's scores: what `X` holds, such as strings or gaps, is the model's affair."""
+    """Bags for a model's scores, without the instances, which only the model needs."""
     instances = X if isinstance(X, Bags) else None
     data = as_bags(instances, y, bags=bags, task=task, **given)
     refuse_ranges(data, "An evaluation")
@@ -173,7 +171,7 @@ def bags_to_score(X: Any, y: Any, *, bags: Any, task: Task | None = None, **give
 
 
 def scores_of(model_or_scores: Any, X: Any) -> Any:
-    """Probabilities by a classifier, a function or an array."""
+    """Probabilities from a classifier, a function or an array."""
     X = X.X if isinstance(X, Bags) else X
     if hasattr(model_or_scores, "predict_proba"):
         return model_or_scores.predict_proba(X)

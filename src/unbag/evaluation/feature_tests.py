@@ -1,4 +1,4 @@
-"""Single tests of what bags have in their features; `unbag.check_bags` runs them all."""
+"""Tests of the features of bags; `unbag.check_bags` runs them all."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from unbag.evaluation.bag_tests import (
 )
 from unbag.evaluation.intervals import pearson_tail
 
-__all__ = ["duplicates", "homogeneity", "one_value", "signal"]
-
 Array = NDArray[Any]
 MAX_FEATURES = 500
 # Where chance would put fewer pairs of a feature's rarer values into one bag, pairs are counted.
@@ -38,15 +36,11 @@ LEAST_DISPERSION = 4.0
 def homogeneity(bags: Bags, *, seed: int = 0) -> Answer:
     """Whether features have the same distribution in every bag.
 
-    Each feature's ranks are compared between bags by an analysis of variance; false discoveries
-    are controlled by the procedure of Benjamini and Hochberg. Of many features a random choice is
-    taken; those with one value a bag are left to `one_value`.
-
-    Notes
-    -----
-    The variance between bags has a gamma law with the variance and skewness that its ranks give it,
-    many of which may be equal. If all but few are, the pairs of rarer values that share a bag are
-    counted instead, and have a Poisson law.
+    The ranks of each feature are compared between bags by an analysis of variance, with false
+    discoveries controlled by Benjamini and Hochberg; many features are sampled, and those constant
+    within bags are left to `one_value`. The variance between bags has a gamma distribution with the
+    variance and skewness of the ranks. If almost all ranks are tied, pairs of rarer values within
+    bags are counted instead, with a Poisson distribution.
     """
     features = _features(bags)
     asked = np.setdiff1d(np.arange(features.shape[1]), _with_one_value(features, bags))
@@ -70,11 +64,11 @@ def homogeneity(bags: Bags, *, seed: int = 0) -> Answer:
 
 
 def one_value(bags: Bags) -> Answer:
-    """Whether numbers are the same for all instances of a bag, as those counted from labels are.
+    """Whether numbers are constant within bags, as those computed from labels are.
 
     The effect is their largest rank correlation with the proportions, or zero if chance explains
-    it. Features of two values are left to `homogeneity`, as most of them are categories, unless
-    bags that share one scatter less than chance has it: then that value was made from their labels.
+    it. Features of two values are mostly categories and left to `homogeneity`, unless bags that
+    share a value vary less than by chance, so that it was made from their labels.
     """
     features = _features(bags)
     found = _with_one_value(features, bags)
@@ -103,7 +97,7 @@ def _features(bags: Bags) -> Array:
 
 
 def _with_one_value(features: Array, bags: Bags) -> Array:
-    """Features, other than ordinary categories, that are the same within every bag."""
+    """Features, other than ordinary categories, that are constant within every bag."""
     low, high = (end.reduceat(features, bags.starts, axis=0) for end in (np.minimum, np.maximum))
     same = np.flatnonzero((low == high).all(axis=0))
     chosen = [_is_number_or_leak(low[:, number], bags) for number in same]
@@ -111,7 +105,7 @@ def _with_one_value(features: Array, bags: Bags) -> Array:
 
 
 def _is_number_or_leak(values: Array, bags: Bags) -> bool:
-    """Whether one value a bag is of many, or of two that tell more of labels than chance leaves."""
+    """Whether a constant of bags has many values, or two that are too informative about labels."""
     n_values = len(np.unique(values))
     if n_values != 2:
         return n_values > 2
@@ -121,7 +115,7 @@ def _is_number_or_leak(values: Array, bags: Bags) -> bool:
 
 
 def _rank_correlations(values: Array, bags: Bags) -> Array:
-    """Size of the correlation of each feature with each proportion, both one value a bag."""
+    """Absolute rank correlation of each feature with each proportion, by bag."""
     columns = np.hstack([values, bags.proportions.reshape(bags.n_bags, -1)])
     ranks = stats.rankdata(columns, axis=0)
     ranks -= ranks.mean(axis=0)
@@ -150,7 +144,7 @@ def _compare_between(features: Array, bags: Bags, spread: int) -> tuple[Array, A
 
 
 def _between_tail(values: Array, between: Array, sizes: Array) -> Array:
-    """Chance of so large a sum of k_i mean_i^2, if standardised values are bagged at random."""
+    """P-value of the sum of k_i mean_i^2, for standardised values in random bags."""
     squares = values**2
     third, fourth, sixth = (squares * values).mean(0), (squares**2).mean(0), (squares**3).mean(0)
     kappa4, kappa6 = fourth - 3, sixth - 15 * fourth - 10 * third**2 + 30
@@ -164,22 +158,21 @@ def _between_tail(values: Array, between: Array, sizes: Array) -> Array:
 
 
 def _pairs(n_rows: Any) -> Any:
-    """Number of pairs of so many rows."""
+    """Number of pairs of rows."""
     return n_rows * (n_rows - 1) / 2
 
 
 def _chance_of_one_bag(bags: Bags) -> float:
-    """Chance that two rows share a bag, if bags are random."""
+    """Probability that two rows share a bag, if bags are random."""
     return float(_pairs(bags.sizes.astype(float)).sum() / _pairs(float(bags.n_instances)))
 
 
 def duplicates(bags: Bags) -> Answer:
     """Whether the same instance is in more than one bag.
 
-    If some feature is all but unique, equal rows mean the same instance. The p-value is that of so
-    many equal pairs if features were independent of each other. They are not, so that some rows are
-    equal by chance; few do no harm, and raise nothing. If rows repeat by nature, see
-    `_copies_among_repeats`.
+    If some feature is nearly unique, equal rows are the same instance, and the p-value is that of
+    as many equal pairs of independent features; shares of rows below a threshold raise nothing. If
+    rows repeat by nature, see `_copies_among_repeats`.
     """
     features = np.ascontiguousarray(_features(bags))
     rows = features.view(np.dtype((np.void, features.dtype.itemsize * features.shape[1])))
@@ -201,10 +194,10 @@ def duplicates(bags: Bags) -> Answer:
 
 
 def _copies_among_repeats(code: Array, owner: Array, bags: Bags) -> Answer:
-    """Whether equal rows share a bag less often than random bags have it.
+    """Whether equal rows share a bag less often than in random bags.
 
-    Rows that are equal by nature fall into the same bag as often as any others; an instance and its
-    copy in another bag never do. Pairs of rows that occur few times have a Poisson law.
+    Rows that are equal by nature share a bag as often as others; an instance and its copy in
+    another bag never do. Pairs of rows that occur few times have a Poisson distribution.
     """
     repeats = np.bincount(code)
     rare = np.flatnonzero((repeats >= 2) & (repeats <= MOST_REPEATS))
@@ -223,12 +216,11 @@ def _copies_among_repeats(code: Array, owner: Array, bags: Bags) -> Answer:
 
 
 def signal(bags: Bags) -> Answer:
-    r"""Whether the features say anything about the proportions, as they do unless joined wrongly.
+    """Whether the features predict the proportions, as they do unless joined wrongly.
 
     Proportions are regressed on the leading principal components of the bag means. Raised if the
-    regression is not significant, and its F statistic is smaller than features that explain a tenth
-    of the labels' variance would give it, or less where labels are rare or noise is known. In
-    random bags this share is that of a linear regression on single instances.
+    regression is not significant, and its F statistic is smaller than that of features which
+    explain a tenth of the labels' variance (less for rare labels or known noise).
     """
     features = _features(bags)
     features = features[:, :: max(1, -(-features.shape[1] // MAX_FEATURES))].astype(float)
@@ -253,7 +245,7 @@ def signal(bags: Bags) -> Answer:
 
 
 def _least_signal(bags: Bags) -> Array:
-    """Share of each output's proportions that features explain if they say anything."""
+    """Explained share of each output's proportions under the alternative."""
     _, sizes, prior = outputs_of(bags)
     variance = prior * (1 - prior)
     noise = float(np.average(sizes * noise_of(bags), weights=sizes))

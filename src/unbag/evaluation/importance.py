@@ -1,4 +1,4 @@
-"""What drives a classifier: the rise of its risk when a column is permuted, without labels."""
+"""Column importance: the rise of a classifier's risk when a column is permuted."""
 
 from __future__ import annotations
 
@@ -25,27 +25,25 @@ from unbag.evaluation.risk import Loss, checked_scores, decisions
 from unbag.frames.chunks import is_frame, require
 from unbag.randomness import numpy_generator
 
-__all__ = ["ColumnImportance", "column_importance", "importance_chart"]
-
 Array = NDArray[Any]
 SHOWN = 20  # columns of a chart
 
 
 @dataclass(frozen=True)
 class ColumnImportance(EstimateTable):
-    """How much a classifier needs each column.
+    """Importance of each column for a classifier.
 
     Attributes
     ----------
     estimates : dict of Estimate
-        By column, the largest first: how much is lost when the column is permuted.
+        Loss when the column is permuted, largest first.
     measure : str
-        What is lost, in words.
+        What is lost.
     grouping : str
-        What the bags are taken for, if it was asked.
+        Grouping of the bags, if it was tested.
     n_bags, n_instances : int
     confidence : float
-        Of the interval of each column by itself. There is none for natural groups.
+        Confidence of the interval of each column; natural groups have no intervals.
     """
 
     estimates: dict[str, Estimate]
@@ -68,7 +66,7 @@ class ColumnImportance(EstimateTable):
 
 
 def importance_chart(measure: str, columns: Sequence[Mapping[str, Any]]) -> Chart:
-    """The first columns, each with its name, value and the ends of its interval."""
+    """Chart of the first columns, each with its name, value and interval."""
     shown = columns[:SHOWN]
     value, low, high = ([column[end] for column in shown] for end in ("value", "low", "high"))
     series = Series(value, range(len(shown)), low, high, kind="intervals")
@@ -90,7 +88,7 @@ def column_importance(
     confidence: float = 0.95,
     random_state: int = 0,
 ) -> ColumnImportance:
-    r"""Estimate how much a classifier needs each column: without labels, from bags.
+    """Estimate from bags how much a classifier needs each column.
 
     With scores :math:`f`, and :math:`g` when a column comes from another row,
 
@@ -103,17 +101,16 @@ def column_importance(
     model : classifier or callable
         Something with `predict_proba`, or a function from `X` to probabilities.
     X, y, bags, noise_variance
-        Bags the classifier was not fitted on, as for `unbag.evaluate`. Columns of a frame are
-        permuted as they are, before any encoding.
+        Bags on which the classifier was not fitted, as for `unbag.evaluate`. Columns of a frame are
+        permuted before any encoding.
     columns : sequence, or mapping from name to columns, optional
-        Columns to ask about: names of a frame, numbers of an array. Those of one entry of a
-        mapping are permuted together.
+        Columns to test: names of a frame, numbers of an array. Those of one entry of a mapping are
+        permuted together.
     loss : {"square", "zero_one"}
-        Brier score, or error of hard predictions, which ignores what changes no decision.
+        Brier score, or error of hard predictions, which only changes with decisions.
     grouping : {"random", "natural", "auto"}
-        For natural groups, where risks cannot be estimated: how much less of the deviance of bag
-        rates the scores explain, that is, the fall of the likelihood of the bags' counts. It has
-        no interval.
+        For natural groups, whose risks cannot be estimated, the importance is the drop in explained
+        deviance of bag rates, without an interval.
     n_repeats : int
         Permutations of each column, whose scores are averaged.
     confidence : float
@@ -126,11 +123,10 @@ def column_importance(
 
     Notes
     -----
-    For random bags the estimate is unbiased: a permutation is one cycle through all rows, drawn at
-    random. So no row keeps its value, and what a row's score and another row's label have in common
-    is the same for all pairs of rows, in one bag or in two, and cancels. The interval is
-    paired and that of this classifier, and holds for each column by itself, not for all at once.
-    Columns that say the same share their importance: permuting one leaves the other.
+    For random bags the estimate is unbiased: a permutation is one random cycle through all rows, so
+    no row keeps its value, and any dependence between a row's score and another row's label is the
+    same within and between bags, and cancels. The interval is paired, and holds for this classifier
+    and one column at a time. Columns with the same information share their importance.
 
     References
     ----------
@@ -216,7 +212,7 @@ def _rise(
 def _fall(
     scores: Array, permuted: Iterator[Array], bags: Bags, loss: Loss, confidence: float
 ) -> Estimate:
-    """Fall of the explained deviance, without an interval."""
+    """Drop in the explained deviance, without an interval."""
     if bags.task != "binary":
         raise BagDataError("Importance from natural groups takes one label: one class or the rest.")
     before = explained_deviance(scores[:, 0], bags).value
@@ -226,13 +222,7 @@ def _fall(
 
 
 def column_names(X: Any, columns: Any) -> dict[str, list[Any]]:
-    """Columns by the names that people know; those of an array are x0, x1 and so on.
-
-    Examples
-    --------
-    >>> column_names(np.zeros((3, 2)), None)
-    {'x0': [0], 'x1': [1]}
-    """
+    """Columns by name; those of an array are x0, x1 and so on."""
     frame = is_frame(X)
     if not frame and np.ndim(X) < 2:
         raise BagDataError(f"X must have columns to permute, got {type(X).__name__}.")
@@ -252,15 +242,7 @@ def column_names(X: Any, columns: Any) -> dict[str, list[Any]]:
 
 
 def donor_rows(bags: Bags, n_rows: int, *, seed: int, repeat: int) -> Array:
-    """Another row for each row, by one random cycle through all rows of the bags.
-
-    Examples
-    --------
-    >>> bags = Bags.from_arrays(np.zeros((4, 1)), offsets=[0, 2, 4], counts=[1, 1])
-    >>> donors = donor_rows(bags, 4, seed=0, repeat=0)
-    >>> sorted(donors.tolist()), bool((donors == np.arange(4)).any())
-    ([0, 1, 2, 3], False)
-    """
+    """Another row for each row, by one random cycle through all rows of the bags."""
     order = numpy_generator(seed, f"permutation {repeat}").permutation(bags.rows)
     donors = np.arange(n_rows)
     donors[order] = np.roll(order, 1)
@@ -268,7 +250,7 @@ def donor_rows(bags: Bags, n_rows: int, *, seed: int, repeat: int) -> Array:
 
 
 def with_permuted(X: Any, columns: Sequence[Any], donors: Array) -> Any:
-    """A copy whose columns come from other rows; a frame stays of its kind."""
+    """Copy of `X` with columns taken from other rows."""
     if hasattr(X, "iloc"):  # pandas
         changed = X.copy()
         for name in columns:

@@ -1,7 +1,7 @@
-"""Confidence intervals for a risk, by inverting the law its estimate has if the risk is so large.
+"""Confidence intervals for a risk, by inverting the distribution of its estimate.
 
-The estimate is a sum over bags of squared residuals, so its law is known up to a few numbers: its
-spread and its skewness follow from the size of the risk itself. A normal interval ignores both.
+The estimate is a sum over bags of squared residuals, whose spread and skewness follow from the risk
+itself. A normal interval ignores both.
 """
 
 from __future__ import annotations
@@ -13,15 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-__all__ = [
-    "LAPLACE_KURTOSIS",
-    "ResidualMoments",
-    "law_interval",
-    "pearson_quantile",
-    "pearson_tail",
-    "square_cumulants",
-]
-
 Array = NDArray[Any]
 # D8. Noise of unknown shape is taken for Laplace noise, which has heavier tails than most.
 LAPLACE_KURTOSIS = 3.0
@@ -29,9 +20,9 @@ LAPLACE_KURTOSIS = 3.0
 
 @dataclass(frozen=True)
 class ResidualMoments:
-    r"""Shape of an instance's residual :math:`e = f - y`, relative to its risk :math:`R = E|e|^2`.
+    """Shape of an instance's residual :math:`e = f - y`, relative to its risk :math:`R = E|e|^2`.
 
-    The traces are of powers of the residuals' covariance, which is scaled to trace one.
+    Traces are of powers of the residuals' covariance, scaled to trace one.
     """
 
     variance: float = 1.0  # share of the risk that is variance rather than squared mean
@@ -45,18 +36,12 @@ class ResidualMoments:
 
     @property
     def highest(self) -> float:
-        """Most that :math:`|e|^2` can be: one for each label, two for a wrong class."""
+        """Largest possible :math:`|e|^2`: one for each label, two for a wrong class."""
         return self.n_labels * (2.0 if self.n_outputs > self.n_labels else 1.0)
 
 
 def pearson_quantile(probability: Any, skewness: Any) -> Array:
-    """Quantile of the gamma law shifted to mean 0 and scaled to variance 1, for each skewness.
-
-    Examples
-    --------
-    >>> pearson_quantile(0.975, np.array([0.0, 1.0])).round(2)
-    array([1.96, 2.38])
-    """
+    """Quantile of the gamma distribution shifted to mean 0 and scaled to variance 1."""
     skewness = np.asarray(skewness, dtype=float)
     tiny = np.abs(skewness) < 1e-3
     safe = np.where(tiny, 1.0, skewness)
@@ -67,13 +52,7 @@ def pearson_quantile(probability: Any, skewness: Any) -> Array:
 
 
 def pearson_tail(value: Any, skewness: Any) -> Array:
-    """Chance that the law of `pearson_quantile` exceeds a value; skewness is at least zero.
-
-    Examples
-    --------
-    >>> pearson_tail(2.0, np.array([0.0, 1.0])).round(3)
-    array([0.023, 0.042])
-    """
+    """Upper tail of the distribution of `pearson_quantile`; skewness is at least zero."""
     skewness = np.maximum(np.asarray(skewness, dtype=float), 1e-3)
     shape = 4 / skewness**2
     return np.asarray(special.gammaincc(shape, np.maximum(shape + np.sqrt(shape) * value, 0)))
@@ -82,16 +61,13 @@ def pearson_tail(value: Any, skewness: Any) -> Array:
 def square_cumulants(
     law: ResidualMoments, risk: Array, sizes: Array, noise: Array
 ) -> tuple[Array, Array]:
-    r"""Variance and third cumulant of :math:`k_i |z_i|^2`: a row per risk, a column per bag.
+    """Variance and third cumulant of :math:`k_i |z_i|^2`: a row per risk, a column per bag.
 
     With :math:`K_m` the cumulants of :math:`z_i`, the centred residual of bag ``i``, they are
-    :math:`k^2 (2 K_2^2 + K_4)` and :math:`k^3 (8 K_2^3 + 12 K_2 K_4 + K_6)`; cumulants of a bag
-    are those of an instance divided by :math:`k^{m-1}`, plus those of the noise.
-
-    Notes
-    -----
-    See D4. The third cumulant of the residual is left out: it enters squared, and vanishes when
-    false positives and false negatives balance.
+    :math:`k^2 (2 K_2^2 + K_4)` and :math:`k^3 (8 K_2^3 + 12 K_2 K_4 + K_6)` (D4); cumulants of a
+    bag are those of an instance divided by :math:`k^{m-1}`, plus those of the noise. The third
+    cumulant of the residual is neglected: it enters squared, and vanishes if false positives and
+    negatives balance.
     """
     second = np.asarray(risk)[..., None] * law.variance
     fourth = np.asarray(risk)[..., None] * law.fourth - (1 + 2 * law.square_trace) * second**2
@@ -111,7 +87,7 @@ def square_cumulants(
 def law_interval(
     value: float, risks: Array, deviation: Array, skewness: Array, confidence: float
 ) -> tuple[float, float]:
-    """Risks between which `value` is no extreme quantile of its estimate."""
+    """Risks for which `value` is not an extreme quantile of the estimate."""
     tail = (1 - confidence) / 2
     low, high = (_inverted(value, risks, deviation, skewness, p) for p in (1 - tail, tail))
     return low, high
@@ -123,12 +99,8 @@ def _inverted(
     r"""Risk at which `value` would be the given quantile of its estimate.
 
     Solves :math:`v = R + \sigma(R) \, q(R)` on an increasing grid of risks, where :math:`q(R)` is
-    the quantile of the gamma law with the skewness at hand; outside the grid, its nearer end.
-
-    Notes
-    -----
-    See D6. With few errors the quantile need not grow with the risk. Of several solutions the one
-    further out is taken, so that the interval is never too short for it.
+    the gamma quantile (D6); outside the grid, its nearer end. With few errors the quantile need not
+    grow with the risk; of several solutions the outer one is taken.
     """
     quantiles = risks + deviation * pearson_quantile(probability, skewness)
     if probability > 0.5:

@@ -1,4 +1,4 @@
-"""Guard against a model that learned the inverse: detect it from the bags, and put it right."""
+"""Detect from bags whether a model learned inverted labels, and repair it."""
 
 from __future__ import annotations
 
@@ -14,29 +14,27 @@ from unbag.evaluation.bag_tests import holm
 from unbag.evaluation.risk import checked_scores
 from unbag.randomness import numpy_generator
 
-__all__ = ["FlipCheck", "check_flip", "repair_flip"]
-
 Array = NDArray[Any]
 N_SHUFFLES = 1999
 
 
 @dataclass(frozen=True)
 class FlipCheck:
-    """Whether scores stand for the labels they claim to stand for.
+    """Whether scores belong to the labels they claim.
 
     Attributes
     ----------
     flipped : bool
         Whether another assignment fits the bags better.
     order : tuple of int
-        Which output belongs to each class; for a binary task ``(0,)``, or ``(-1,)`` if inverted;
-        for a multilabel one, ``-1 - label`` marks an inverted label.
+        Output of each class; for a binary task ``(0,)``, or ``(-1,)`` if inverted; for a multilabel
+        task ``-1 - label`` marks an inverted label.
     p_value : float
-        If flipped, the level from which `repair_flip` turns something: the chance of so clear a
-        preference for another order if the given one is right or the scores tell nothing.
-        Otherwise, the chance of so clear a preference for the given order over its nearest rival
-        (one label inverted, two classes swapped) if the bags have none. A large value means that
-        the bags cannot tell.
+        If flipped, the smallest level at which `repair_flip` changes something: the probability of
+        so clear a preference for another order if the given one is right or scores are
+        uninformative. Otherwise the probability of so clear a preference for the given order over
+        its nearest alternative if the bags have none. A large value means that the bags do not
+        decide.
     covariances : array of shape (n_outputs, n_outputs)
         Estimated covariance of each label (row) with each score (column).
 
@@ -59,11 +57,11 @@ class FlipCheck:
 
 
 def check_flip(scores: Any, bags: Bags) -> FlipCheck:
-    r"""Find out from bags whether a model learned the inverse, or its classes in another order.
+    r"""Test whether a model learned inverted labels, or its classes in another order.
 
-    For bags near one half the mean score alone does not tell a classifier from its inverse; the
-    covariance of labels and scores does, :math:`\mathrm{Cov}(y, f) = k \, \mathrm{Cov}(a_i, f_i)`.
-    Several classes are assigned to outputs by the greatest sum of covariances.
+    For proportions near one half the mean score does not distinguish a classifier from its inverse.
+    The covariance of labels and scores does, :math:`\mathrm{Cov}(y, f) = k \, \mathrm{Cov}(a_i,
+    f_i)`. Several classes are matched to outputs by the largest sum of covariances.
 
     Parameters
     ----------
@@ -86,22 +84,22 @@ def check_flip(scores: Any, bags: Bags) -> FlipCheck:
 
 
 def repair_flip(scores: Any, bags: Bags, *, level: float = 0.05) -> Array:
-    """Scores the right way round: turned over where the bags say so at this level.
+    """Invert scores, or reorder classes, if the bags reject the given order at this level.
 
     Parameters
     ----------
     scores : array of shape (n_instances,) or (n_instances, n_outputs)
         Probabilities, in the order of ``bags.X``.
     bags : Bags
-        Bags the scores were not fitted on.
+        Bags on which the scores were not fitted.
     level : float
-        Greatest chance of turning any label, or any classes, that are the right way round.
+        Largest probability of changing any label, or any classes, that were correct.
 
     Notes
     -----
-    Labels are tested one by one, with Holm's correction for their number. Classes are tested by the
-    groups that trade places: the covariance each group gains is held against the most that any
-    order gains when the proportions are shuffled over the bags (1999 times, always the same way).
+    Labels are tested one by one, with Holm's correction. Classes are tested in groups that trade
+    places: the covariance each group gains is compared with the largest gain of any order when the
+    proportions are shuffled over the bags (1999 times, with a fixed seed).
 
     Examples
     --------
@@ -131,7 +129,7 @@ def _centred(values: Array, bags: Bags) -> tuple[Array, Array]:
 
 
 def _findings(labels: Array, outputs: Array, task: str) -> tuple[Array, Array]:
-    """The order that fits best, and for each output the p-value of its being elsewhere."""
+    """The best order, and for each output the p-value of its change."""
     if task == "multiclass":
         return _class_order(labels, outputs)
     products = labels * outputs
@@ -164,7 +162,7 @@ def _class_order(labels: Array, outputs: Array) -> tuple[Array, Array]:
 
 
 def _p_value_as_given(labels: Array, outputs: Array, task: str) -> float:
-    """The p-value of the given order against the nearest rival."""
+    """P-value of the given order against the nearest alternative."""
     if task != "multiclass":
         return float(_p_values(labels * outputs).max())
     first, second = np.triu_indices(labels.shape[1], 1)
@@ -173,7 +171,7 @@ def _p_value_as_given(labels: Array, outputs: Array, task: str) -> float:
 
 
 def _p_values(products: Array) -> Array:
-    """Chance of so great a mean over bags, for each column, if the true one is zero."""
+    """One-sided p-value of each column's mean over bags."""
     mean = products.mean(axis=0)
     error = products.std(axis=0, ddof=1) / np.sqrt(len(products))
     # Two bags have the same product, so only rounding tells them apart.

@@ -1,4 +1,4 @@
-"""Would more bags help? Risk against the number of bags, and a projection, without labels."""
+"""Learning curve: risk against the number of bags, extrapolated to more."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ from unbag.evaluation.selection import fitted_scores, folds_of
 from unbag.parallel import Executor
 from unbag.randomness import numpy_generator
 
-__all__ = ["BagLearningCurve", "bag_learning_curve", "learning_curve_chart"]
-
 Array = NDArray[Any]
 # Excess risks fall like the number of bags to these powers: in general, and for few parameters.
 POWERS = (0.5, 1.0)
@@ -33,7 +31,7 @@ SMALL = 0.05
 
 @dataclass(frozen=True)
 class BagLearningCurve(Printed):
-    """Risk against the number of bags that a model is fitted to.
+    """Risk against the number of training bags.
 
     Attributes
     ----------
@@ -43,9 +41,9 @@ class BagLearningCurve(Printed):
         Cross-fitted risk at each, on the same bags.
     projected_n_bags : list of int
     gains : list of Estimate
-        How much lower than the last risk it is projected to be at each number.
+        Projected decrease of the last risk at each number.
     measure : str
-        What the risk is: error or Brier score.
+        Error or Brier score.
     """
 
     n_bags: list[int]
@@ -110,7 +108,7 @@ class BagLearningCurve(Printed):
 
 
 def learning_curve_chart(found: dict[str, Any]) -> Chart:
-    """Chart of what `BagLearningCurve.to_dict` gives."""
+    """Chart of the result of `BagLearningCurve.to_dict`."""
     measured, last = found["measured"], found["measured"][-1]
     start = last | {"low": last["value"], "high": last["value"]}
     points = _series(measured, "measured", "points")
@@ -138,9 +136,9 @@ def bag_learning_curve(
     executor: Executor | None = None,
     random_state: int = 0,
 ) -> BagLearningCurve:
-    r"""Measure the risk at several numbers of bags, and project it to more.
+    r"""Estimate the risk at several numbers of bags, and extrapolate it to more.
 
-    In each fold the estimator is fitted to nested parts of the training bags; all fits are
+    In each fold the estimator is fitted to nested subsets of the training bags; all fits are
     evaluated on the same held-out bags. The projection follows
 
     .. math:: R(n) = a + b\, n^{-\gamma}.
@@ -150,28 +148,28 @@ def bag_learning_curve(
     estimator : scikit-learn classifier
         Cloned and fitted ``n_splits * len(shares)`` times.
     X, y, bags, noise_variance
-        As for `fit`. Bags are taken for random groups.
+        As for `fit`. Bags are assumed to be random groups.
     shares : sequence of float
         Shares of the training bags of a fold.
     factors : sequence of float
-        How many times as many bags to project to.
+        Factors of the number of bags for the projection.
     n_splits : int
     loss : {"zero_one", "square"}
         Error of hard predictions, or Brier score.
     confidence : float
-        Of the intervals of risks and gains.
+        Confidence of the intervals of risks and gains.
     executor : Executor, optional
         Where the fits run, such as ``unbag.parallel.get_executor(n_jobs=2)``.
     random_state : int
-        Seed of the parts.
+        Seed of the subsets.
 
     Notes
     -----
-    The gain is projected with :math:`\gamma = 1/2`, the rate in general, and :math:`\gamma = 1`,
-    that of models with few parameters; its value is the middle of both and its interval holds both
-    intervals. Each is that of the folds, whose fits and held-out bags both vary, by Student's law.
-    Folds share training bags, so it is rather too short than too long. A projection assumes that
-    further bags are of the same kind; it cannot see a model which would learn something new.
+    The gain is projected with :math:`\gamma = 1/2`, the general rate, and :math:`\gamma = 1`, that
+    of models with few parameters. Its value is the mean of both and its interval covers both
+    intervals, which come from the variation over folds by Student's t. Folds share training bags,
+    so these are rather too short. A projection assumes further bags of the same kind and the same
+    model.
 
     References
     ----------
@@ -220,7 +218,7 @@ def bag_learning_curve(
 
 
 def _nested(train: Array, data: Bags, shares: Sequence[float], seed: int) -> list[Array]:
-    """Rows of the first bags in random order, as many as each share says, at least two."""
+    """Rows of nested random subsets of the bags, of at least two bags."""
     of_row = data.bag_of_row[train]
     order = numpy_generator(seed, "learning curve").permutation(np.unique(of_row))
     kept = [order[: max(2, round(share * len(order)))] for share in shares]
@@ -230,14 +228,7 @@ def _nested(train: Array, data: Bags, shares: Sequence[float], seed: int) -> lis
 def projected_gain(
     risks: Array, n_bags: Sequence[int], factor: float, *, confidence: float
 ) -> Estimate:
-    """How much lower the risk is at `factor` times the last number of bags.
-
-    Parameters
-    ----------
-    risks : array of shape (n_folds, n_sizes)
-    n_bags : sequence of int
-    factor : float
-    confidence : float
+    """Decrease of the risk at `factor` times the last number of bags; risks are (n_folds, n_sizes).
 
     Examples
     --------

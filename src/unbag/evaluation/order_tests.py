@@ -1,4 +1,4 @@
-"""Tests of how proportions differ between bags: along their order, and between blocks of bags."""
+"""Tests of proportions along the order of bags, and between blocks of bags."""
 
 from __future__ import annotations
 
@@ -19,18 +19,16 @@ from unbag.evaluation.bag_tests import (
 )
 from unbag.randomness import numpy_generator
 
-__all__ = ["blocks_differ", "trend"]
-
 Array = NDArray[Any]
 N_WAVES = 3  # half waves along the order of the bags: a drift, a bow, and one bend more
 MOST_NUMBERS = 1_000_000
 
 
 def trend(bags: Bags) -> Answer:
-    """Whether proportions drift along the order of the bags, which is that of their rows.
+    """Whether proportions drift along the order of the bags (that of their rows).
 
-    Residuals, divided by the deviation that random bags give them, are projected on three half
-    waves; permutations of them tell the chance of so large a projection.
+    Residuals, standardised as for random bags, are projected on three half waves, with a
+    permutation p-value.
     """
     listed = _listed_by(bags)
     if listed or bags.n_bags < 2 * N_WAVES + 2:
@@ -45,10 +43,9 @@ def trend(bags: Bags) -> Answer:
 
 
 def blocks_differ(bags: Bags, blocks: Array | None = None) -> Answer:
-    """Whether bags of one block, a day or a region, are more alike than those of several.
+    """Whether bags of one block (a day, a region) are more alike than bags of different blocks.
 
-    The same projection as that of `trend`, on the blocks' means. The effect is the deviation of
-    the blocks' own proportions.
+    As `trend`, but projected on the blocks' means. The effect is the standard deviation of blocks.
     """
     if blocks is None:
         return not_asked("no blocks were given")
@@ -62,7 +59,7 @@ def blocks_differ(bags: Bags, blocks: Array | None = None) -> Answer:
 
 
 def _listed_by(bags: Bags) -> str:
-    """What bags are sorted by; then their order is no order in time."""
+    """Quantity by which bags are sorted, so that their order is not an order in time."""
     proportions, sizes, _ = outputs_of(bags)
     keys = {
         "size": sizes[:, None],
@@ -77,7 +74,7 @@ def _listed_by(bags: Bags) -> str:
 
 
 def _explained(bags: Bags, design: Array) -> tuple[float, Array]:
-    """P-value of what a design explains, and the fitted proportions of the output it shows in."""
+    """P-value of what a design explains, and the fitted proportions of the most affected output."""
     proportions, sizes, prior = outputs_of(bags)
     deviations = np.sqrt(prior * (1 - prior) / sizes[:, None] + noise_of(bags)[:, None])
     root = 1 / deviations.mean(axis=1, keepdims=True)
@@ -97,14 +94,14 @@ def _explained(bags: Bags, design: Array) -> tuple[float, Array]:
 
 
 def _standard(residuals: Array) -> Array:
-    """Rows of mean zero and variance one; of zeros if all are equal."""
+    """Rows with mean zero and variance one, or zeros if all are equal."""
     centred = residuals - residuals.mean(axis=-1, keepdims=True)
     spread = centred.std(axis=-1, keepdims=True)
     return centred / np.where(spread > 1e-9, spread, np.inf)
 
 
 def _drawn(bags: Bags, deviations: Array, basis: Array, found: float) -> float:
-    """Chance of so large a projection in random bags: residuals of large and small ones differ."""
+    """P-value of a projection among simulated random bags of unequal sizes."""
     proportions, _, prior = outputs_of(bags)
     n_draws = max(200, min(2000, MOST_NUMBERS // bags.n_bags))
     total = np.zeros(n_draws)
@@ -115,7 +112,7 @@ def _drawn(bags: Bags, deviations: Array, basis: Array, found: float) -> float:
 
 
 def _permuted(residuals: Array, basis: Array, found: float) -> float:
-    """Chance of so large a projection, by its chi-squared law or, if small, by permutations."""
+    """P-value of a projection, by chi-squared or, if small, by permutations."""
     n_outputs, n_bags = residuals.shape
     law = float(stats.chi2.sf(found, basis.shape[1] * n_outputs))
     n_draws = min(4000, MOST_NUMBERS // residuals.size)

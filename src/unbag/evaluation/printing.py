@@ -1,4 +1,4 @@
-"""Results that show themselves as a table: in print, on a console and in a notebook."""
+"""Results displayed as tables: in print, on a console and in notebooks."""
 
 from __future__ import annotations
 
@@ -8,18 +8,10 @@ from html import escape
 from io import StringIO
 from typing import Any, ClassVar
 
-__all__ = ["Printed", "TextTable"]
-
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table of words, with a sentence before and after it.
-
-    Examples
-    --------
-    >>> TextTable("Fruit", ("name", "n"), [("apple", "3")])._repr_html_()
-    '<table><caption>Fruit</caption><tr><th>name</th><th>n</th></tr><tr><td>apple</td><td>3</td></tr></table>'
-    """
+    """A table of text, with a sentence before and after it."""
 
     title: str
     columns: Sequence[str]
@@ -50,7 +42,7 @@ class TextTable:
 
 
 class Printed:
-    """Shows itself as the table that `_table` makes."""
+    """Displays itself as the table that `_table` returns."""
 
     _width: ClassVar[int] = 100
 

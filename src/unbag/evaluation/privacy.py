@@ -1,4 +1,4 @@
-"""From the parameters of differential privacy to the noise in a proportion."""
+"""Noise variance of proportions from the parameters of differential privacy."""
 
 from __future__ import annotations
 
@@ -10,23 +10,15 @@ from scipy import optimize, special
 
 from unbag.arguments import check_choice, check_share
 
-__all__ = ["PrivacyNoise", "privacy_noise"]
-
 Mechanism = Literal["laplace", "gaussian", "geometric"]
 
 
 @dataclass(frozen=True)
 class PrivacyNoise:
-    """Noise of a mechanism, as `unbag.evaluate` takes it.
+    """Noise of a mechanism, in the form that `unbag.evaluate` takes.
 
-    Attributes
-    ----------
-    variance : float or array
-        Variance of the noise in each proportion, shaped like the sizes: pass as `noise_variance`.
-    kurtosis : float
-        Its excess kurtosis: pass as `noise_kurtosis`.
-    count_variance : float
-        Variance of the noise in a count.
+    `variance`, shaped like the sizes, is that of the noise in each proportion (`noise_variance`),
+    `kurtosis` its excess kurtosis (`noise_kurtosis`), and `count_variance` that of a count.
     """
 
     variance: Any
@@ -46,8 +38,8 @@ def privacy_noise(
 
     A count with noise of variance :math:`v` gives a proportion with noise of variance
     :math:`v / k^2`. Laplace noise of scale :math:`b = \Delta/\epsilon` has :math:`v = 2 b^2`; the
-    two-sided geometric law with ratio :math:`\alpha = e^{-\epsilon/\Delta}` has
-    :math:`v = 2 \alpha / (1 - \alpha)^2`; the normal law has the least :math:`\sigma^2` with
+    two-sided geometric distribution with ratio :math:`\alpha = e^{-\epsilon/\Delta}` has
+    :math:`v = 2 \alpha / (1 - \alpha)^2`; normal noise has the least :math:`\sigma^2` with
 
     .. math:: \Phi\Bigl(\frac{\Delta}{2\sigma} - \frac{\epsilon\sigma}{\Delta}\Bigr)
               - e^\epsilon \Phi\Bigl(-\frac{\Delta}{2\sigma} - \frac{\epsilon\sigma}{\Delta}\Bigr)
@@ -57,13 +49,13 @@ def privacy_noise(
     ----------
     mechanism : {"laplace", "gaussian", "geometric"}
     sizes : int or array
-        Instances in each bag; for `fit` and `evaluate`, each instance's bag size.
+        Size of each bag; for `fit` and `evaluate`, the bag size of each instance.
     epsilon : float
-        Privacy spent on each count.
+        Privacy budget of each count.
     delta : float, optional
         For the Gaussian mechanism only.
     sensitivity : float
-        Most that one person changes a count by.
+        Largest change of a count by one person.
 
     References
     ----------

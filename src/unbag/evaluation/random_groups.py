@@ -1,4 +1,4 @@
-"""Every metric of a classifier from bags that are random groups, each with an interval."""
+"""Metrics of a classifier from bags that are random groups, each with an interval."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ from unbag.evaluation.residual_moments import noise_of, residual_product
 from unbag.evaluation.results import Evaluation, trivial_baseline
 from unbag.evaluation.risk import checked_scores, decisions, estimate_risk
 
-__all__ = ["METRICS", "confusion_matrix", "evaluate_bags", "macro_average", "multiclass_log_loss"]
-
 Array = NDArray[Any]
 
 # Without the number of the class or label that may follow, as in "auc[0]".
@@ -54,7 +52,7 @@ def evaluate_bags(
 ) -> Evaluation:
     """Evaluate probabilities, in the order of ``bags.X``, on bags; see `evaluate`.
 
-    Metrics of single classes and labels are called by their `names`, or numbers if there are none.
+    `names` are those of classes or labels; by default numbers.
     """
     values = checked_scores(scores, bags)
     options = {"confidence": confidence, "noise_kurtosis": noise_kurtosis}
@@ -143,8 +141,8 @@ def _merged(
 def macro_average(found: Sequence[Estimate]) -> Estimate:
     """Mean of the estimates of classes or labels.
 
-    The standard error of a mean is at most the mean of standard errors, whatever the classes have
-    in common; the interval reaches as far.
+    Its standard error is at most the mean of standard errors, whatever the dependence; the interval
+    uses this bound.
 
     Examples
     --------
@@ -162,24 +160,15 @@ def macro_average(found: Sequence[Estimate]) -> Estimate:
 def confusion_matrix(
     decisions: Array, bags: Bags, *, confidence: float = 0.95
 ) -> tuple[Array, Array, Array]:
-    r"""Share of instances of each true class (rows) predicted as each class (columns).
+    r"""Share of instances by true (rows) and predicted class (columns), with low and high ends.
 
     With one-hot predictions :math:`h` and :math:`e = h - y`, for two classes :math:`a \neq b`
 
     .. math:: C_{ab} + C_{ba} = -E[e_a e_b], \qquad C_{ab} - C_{ba} = -E[e_a (h_b + y_b)],
 
     (D21), the first precise, the second not; row sums, which are means, correct the second.
-
-    Returns
-    -------
-    value, low, high : array of shape (n_classes, n_classes)
-        With t intervals of the jackknife over bags, NaN below three bags. Unbiased, so entries may
-        be negative.
-
-    Notes
-    -----
-    Noise that is independent from class to class adds to squares of a class alone, none of which
-    is used: nothing need be known of it.
+    Intervals come from the jackknife over bags, NaN below three bags. Entries are unbiased, so they
+    may be negative. Noise that is independent between classes has no effect.
     """
     h, y, n_bags = bags.mean(decisions), bags.proportions, bags.n_bags
     sizes = bags.sizes.astype(float)[:, None]

@@ -1,4 +1,4 @@
-"""What `evaluate` returns: a table that prints, exports and plots, beside a trivial baseline."""
+"""Results of `evaluate`: tables with text, export and charts, beside a baseline."""
 
 from __future__ import annotations
 
@@ -15,14 +15,12 @@ from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.printing import Printed, TextTable
 from unbag.extras import import_extra
 
-__all__ = ["AmountEvaluation", "Baseline", "EstimateTable", "Evaluation", "trivial_baseline"]
-
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """What is always predicted, and how often that is wrong.
+    """The majority class, and the error of always predicting it.
 
     Examples
     --------
@@ -41,20 +39,14 @@ class Baseline:
         return f"always {self.prediction!r}: {100 * self.error:.1f} %"
 
     def beside(self, error: Estimate) -> str:
-        """The error of a model with its interval, and this baseline.
-
-        Examples
-        --------
-        >>> Baseline("no", 0.238).beside(Estimate(0.187, 0.132, 0.199, 0.02))
-        "18.7 % error (95 % interval 13.2 to 19.9); always 'no': 23.8 %"
-        """
+        """The error of a model with its interval, and this baseline."""
         ends = f"{100 * error.low:.1f} to {100 * error.high:.1f}" if error.interval else "unknown"
         words = f"{100 * error.confidence:g} % interval {ends}"
         note = f", {error.note}" if error.note else ""
         return f"{error.headline_percent} error ({words}{note}); {self}"
 
     def verdict(self, error: Estimate) -> str:
-        """Say so if a model with this error is not better; empty if it is."""
+        """A sentence if a model with this error is not better; empty otherwise."""
         if error.low >= self.error:
             return f"The model is not better than always predicting {self.prediction!r}."
         if not error.high < self.error:
@@ -63,15 +55,7 @@ class Baseline:
 
 
 def trivial_baseline(bags: Any, names: Sequence[Any] | Array = ()) -> Baseline:
-    """The baseline on a `Bags`, or on the bags of a table; classes may have names.
-
-    Examples
-    --------
-    >>> from unbag import Bags
-    >>> bags = Bags.from_arrays(np.zeros((4, 1)), offsets=[0, 2, 4], counts=[0, 1])
-    >>> trivial_baseline(bags)
-    Baseline(prediction='no', error=0.25)
-    """
+    """The baseline of a `Bags`, or of the bags of a table; classes may have names."""
     prior = np.atleast_1d(np.average(bags.proportions, axis=0, weights=bags.sizes))
     if bags.task == "multiclass":
         best = int(prior.argmax())
@@ -82,7 +66,7 @@ def trivial_baseline(bags: Any, names: Sequence[Any] | Array = ()) -> Baseline:
 
 
 class EstimateTable(Printed):
-    """Estimates by name that print as a table and export."""
+    """Estimates by name, displayed as a table."""
 
     estimates: dict[str, Estimate]
     n_bags: int
@@ -100,7 +84,7 @@ class EstimateTable(Printed):
 
     @property
     def headline(self) -> str:
-        """How good it is beside the trivial baseline, in words; empty where there is none."""
+        """Result beside the baseline, in words; empty if there is none."""
         return ""
 
     def _table(self) -> TextTable:
@@ -126,7 +110,7 @@ class EstimateTable(Printed):
 
 @dataclass(frozen=True)
 class Evaluation(EstimateTable):
-    """How good a classifier is, as far as bags tell.
+    """Metrics of a classifier, estimated from bags.
 
     Attributes
     ----------
@@ -143,11 +127,11 @@ class Evaluation(EstimateTable):
     n_bags, n_instances : int
     confidence : float
     baseline : Baseline
-        The error of always predicting the most frequent label.
+        Error of always predicting the majority class.
     equivalent_labels : float
-        Number of labelled instances that would tell the error as precisely.
+        Number of labelled instances that would estimate the error as precisely.
     grouping : str
-        Why the bags are taken for random groups; empty if that was not asked.
+        Why the bags are treated as random groups; empty if not tested.
     names : sequence of str
         Names of classes or labels; empty if they are numbers.
     """
@@ -170,7 +154,7 @@ class Evaluation(EstimateTable):
 
     @property
     def headline(self) -> str:
-        """The error beside the trivial baseline, and a sentence if the model is not better."""
+        """The error beside the baseline, and a sentence if the model is not better."""
         error = self["error"]
         return f"{self.baseline.beside(error)}. {self.baseline.verdict(error)}".rstrip()
 
@@ -195,16 +179,15 @@ class Evaluation(EstimateTable):
 
 @dataclass(frozen=True)
 class AmountEvaluation(EstimateTable):
-    """How well amounts of single instances are predicted, as far as bags tell.
+    """Metrics of predicted amounts, estimated from bags.
 
     Attributes
     ----------
     estimates : dict of Estimate
-        "mse", the mean squared error; "r2", the share of the amounts' variance that is explained;
-        "bias", the mean prediction minus the mean amount; "slope", that of averages on mean
-        predictions, 1 if calibrated. For numbers of events also "deviance", the Poisson deviance
-        per bag, about 1 if rates are right and bags have some five events or more, and
-        "explained_deviance", its share that predictions explain.
+        "mse", the mean squared error; "r2", the explained share of the variance of amounts; "bias",
+        the mean prediction minus the mean amount; "slope", that of averages on mean predictions, 1
+        if calibrated. For numbers of events also "deviance", the Poisson deviance per bag, about 1
+        if rates are right and bags have about five events or more, and "explained_deviance".
     residuals : array of shape (n_bags,)
         Mean prediction of each bag minus its average.
     n_bags, n_instances : int

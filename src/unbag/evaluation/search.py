@@ -1,4 +1,4 @@
-"""Choose rule, architecture, learning rate and epoch by bags alone: successive halving."""
+"""`search_trials`: choose rule, network, learning rate and epoch by successive halving."""
 
 from __future__ import annotations
 
@@ -17,24 +17,10 @@ from unbag.evaluation.risk import estimate_risk
 if TYPE_CHECKING:
     from unbag.training import Settings, Training, Trial, TrialResult
 
-__all__ = ["Candidate", "Search", "halving_budgets", "search_trials"]
-
 
 @dataclass(frozen=True)
 class Candidate:
-    """A configuration and how it fared.
-
-    Attributes
-    ----------
-    trial : Trial
-        Rule, learning rate and seed.
-    model : str or function
-    risk : float
-        Estimated risk on the held-out bags, at the best epoch so far.
-    n_epochs : int
-        Epochs of its longest training.
-    best_epoch : int
-    """
+    """A configuration with its risk on the held-out bags, at the best epoch so far."""
 
     trial: Trial
     model: Any
@@ -45,7 +31,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Search:
-    """Outcome of a search without labels.
+    """Result of `search_trials`.
 
     Attributes
     ----------
@@ -53,11 +39,11 @@ class Search:
         Trained net of the chosen configuration, at its best epoch.
     chosen : Candidate
     candidates : list of Candidate
-        All of them, the best first; those that went further before the others.
+        All configurations, best first within each round.
     risk : Estimate
-        Risk of the chosen net, from bags that neither trained nor chose it.
+        Risk of the chosen net, from bags used neither for training nor for the choice.
     trial_epochs : int
-        Epochs trained in all.
+        Total number of epochs.
     """
 
     best: TrialResult
@@ -70,7 +56,7 @@ class Search:
 def halving_budgets(
     n_candidates: int, max_epochs: int, *, factor: int = 3
 ) -> list[tuple[int, int]]:
-    """How many candidates train for how many epochs, rung by rung.
+    """Number of candidates and epochs of each round.
 
     Examples
     --------
@@ -100,9 +86,9 @@ def search_trials(
 ) -> Search:
     """Choose rule, learning rate, architecture and epoch by the risk on held-out bags.
 
-    All configurations train for a few epochs at once, stacked; the best third of them go on until
-    they have had three times as many, and so on (successive halving). A hundred configurations cost
-    as many epochs as twelve full trainings, and being stacked, less time; see
+    All configurations train for a few epochs at once, stacked; the best third continues until they
+    have had three times as many, and so on (successive halving). A hundred configurations cost as
+    many epochs as twelve full trainings, and less time, because they are stacked; see
     ``benchmarks/search.py``.
 
     Parameters
@@ -113,16 +99,16 @@ def search_trials(
     models : sequence of str or function
         Architectures; each is tried with each trial.
     settings : Settings, optional
-        ``max_epochs`` is what the last rung trains for. The learning rate must be constant.
+        ``max_epochs`` is that of the last round. The learning rate must be constant.
     factor : int
-        One candidate in this many goes on.
+        One candidate in this many continues.
     share, report_share : float
-        Share of the bags that choose, and share that the risk of the choice is estimated from.
+        Share of the bags for the choice, and share for the final estimate.
     criterion : {"zero_one", "square"}
-        Which risk chooses. The square risk of the scores varies less from bag to bag than the error
-        of hard predictions, and chooses better; what is reported is the error in any case.
+        Risk for the choice. The square risk of scores varies less between bags than the error of
+        hard predictions. The reported risk is the error in any case.
     seed : int
-        Decides which bags are held out.
+        Seed of the held-out bags.
 
     Examples
     --------
@@ -170,7 +156,7 @@ def search_trials(
 
 
 def _ranked(trainings: dict[Any, Training]) -> list[tuple[Any, int, TrialResult]]:
-    """Model, number and result of every trial that is still there, the best first."""
+    """Model, number and result of every remaining trial, best first."""
     found = [
         (model, number, result)
         for model, training in trainings.items()

@@ -1,4 +1,4 @@
-"""Scores and risks that scikit-learn's tools choose by, from bags alone."""
+"""Scorers and cross-fitting for model selection with scikit-learn, from bags alone."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from unbag.evaluation.random_groups import METRICS, evaluate_bags
 from unbag.evaluation.risk import estimate_risk
 from unbag.parallel import Executor, SerialExecutor
 
-__all__ = ["bag_scorer", "cross_fit_risk", "cross_fit_scores"]
-
 Array = NDArray[Any]
 Fold = tuple[Array, Array]  # rows to fit to, and rows held out
 # Metrics of which less is better: scikit-learn maximises, so their scorers change sign.
@@ -32,13 +30,13 @@ def bag_scorer(metric: str = "error") -> Callable[..., float]:
     ----------
     metric : str
         A metric of `unbag.evaluate`, such as "auc", or "auc[0]" for the first of several classes.
-        Losses are negated, so that more is better.
+        Losses are negated, so that larger is better.
 
     Notes
     -----
-    Give the search a `BagTarget` and ``cv=BagKFold(...)``: bags then stay whole and the scorer sees
-    them, and the noise of their proportions if the target carries it. Without bags it refuses,
-    rather than score proportions as if they were labels.
+    Pass a `BagTarget` and ``cv=BagKFold(...)`` to the search: bags then stay whole, and the scorer
+    gets them with the noise of their proportions. Without bags it raises, rather than treat
+    proportions as labels.
 
     Examples
     --------
@@ -95,9 +93,9 @@ def cross_fit_risk(
     confidence: float = 0.95,
     executor: Executor | None = None,
 ) -> Estimate:
-    """Estimate an estimator's risk with every bag scored by a fit that did not see it.
+    """Estimate the risk of an estimator by cross-fitting: each bag is scored by a fit without it.
 
-    For too few bags to hold some out: all of them serve for training and for the estimate.
+    For too few bags to hold some out, since all bags are used for training and for the estimate.
 
     Parameters
     ----------
@@ -113,7 +111,7 @@ def cross_fit_risk(
 
     Notes
     -----
-    It is the mean risk of fits to a share of the bags, a little above that of a fit to all.
+    It is the mean risk of fits to part of the bags, slightly above that of a fit to all.
 
     Examples
     --------
@@ -145,10 +143,10 @@ def cross_fit_scores(
     n_splits: int = 5,
     executor: Executor | None = None,
 ) -> Array:
-    """Probabilities of every instance, by a fit that did not see its bag.
+    """Probabilities of every instance, by a fit without its bag.
 
-    What ``cross_val_predict(..., method="predict_proba")`` is for labels: that one takes each
-    distinct proportion for a class.
+    The counterpart of ``cross_val_predict(..., method="predict_proba")``, which would treat each
+    distinct proportion as a class.
 
     Parameters
     ----------
@@ -200,7 +198,7 @@ def fitted_scores(
     executor: Executor | None,
     n_fits: int = 1,
 ) -> Array:
-    """Scores (n_fits, n_instances, ...); `n_fits` folds in turn hold out the same instances."""
+    """Scores (n_fits, n_instances, ...); `n_fits` consecutive folds hold out the same instances."""
     parts = (executor or SerialExecutor()).map(_fit_fold, folds, shared=(estimator, X, target))
     scores = np.zeros((n_fits, len(target), *parts[0].shape[1:]))
     for number, ((_, test), part) in enumerate(zip(folds, parts, strict=True)):

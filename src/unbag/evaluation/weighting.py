@@ -1,4 +1,4 @@
-"""How much each bag knows about the risk, and an unbiased estimate that weights it so."""
+"""Weights of bags by their information about the risk, and the unbiased weighted estimate."""
 
 from __future__ import annotations
 
@@ -11,15 +11,6 @@ from numpy.typing import NDArray
 
 from unbag.evaluation.intervals import ResidualMoments, square_cumulants
 
-__all__ = [
-    "Fit",
-    "fit_each_part",
-    "fit_variance",
-    "group_bags",
-    "optimal_weights",
-    "weighted_fit",
-]
-
 Array = NDArray[Any]
 # D3. Fewer bags cannot afford to have their weights learned from one half and used on the other.
 MIN_BAGS_TO_SPLIT = 8
@@ -27,7 +18,7 @@ MIN_BAGS_TO_SPLIT = 8
 
 @dataclass(frozen=True)
 class Fit:
-    """A risk and what it was made of."""
+    """An estimated risk with its components."""
 
     risk: float  # mean square of an instance's residual, unbiased
     variance: float  # of an instance's residual, unbiased
@@ -41,18 +32,15 @@ def weighted_fit(
 ) -> Fit:
     r"""Estimate the mean instance square loss with any weights, unbiasedly.
 
-    With :math:`v` the `mean_weights` and :math:`w` the `weights`, both scaled to add up to one,
+    With :math:`v` the `mean_weights` and :math:`w` the `weights`, both scaled to sum to one,
     :math:`m = \sum v_i r_i` and :math:`V = R - B` the variance of an instance's residual,
 
     .. math:: E \sum_i w_i k_i (r_i - m)^2 = \sum_i w_i k_i \Bigl[(1 - 2 v_i)(V/k_i + s_i)
               + \sum_j v_j^2 (V/k_j + s_j)\Bigr],
 
     which is solved for :math:`V` (D1); then :math:`\hat R = V + m^2 - \sum_j v_j^2 (V/k_j + s_j)`.
-
-    Notes
-    -----
-    Unbiased whatever the weights, as long as they do not depend on the residuals. Weights one and
-    mean weights :math:`k_i` give the pairwise rule.
+    Unbiased for any weights that do not depend on the residuals. Weights one and mean weights
+    :math:`k_i` give the pairwise rule.
     """
     shares, weights = mean_weights / mean_weights.sum(), weights / weights.sum()
     mean = shares @ residuals
@@ -69,10 +57,10 @@ def weighted_fit(
 
 
 def group_bags(sizes: Array, noise: Array) -> tuple[Array, Array, Array]:
-    """Sizes and noises of kinds of bags alike in both, and the kind of each bag.
+    """Sizes and noises of distinct kinds of bags, and the kind of each bag.
 
-    More than 40 kinds are grouped by sizes within 8 % of each other, over which laws hardly change
-    (D3).
+    More than 40 kinds are grouped by sizes within 8 % of each other, over which distributions
+    hardly change (D3).
     """
     kinds, where = np.unique(np.stack([sizes, noise]), axis=1, return_inverse=True)
     where = where.reshape(-1)
@@ -93,14 +81,7 @@ def optimal_weights(
               = 1 / \bigl(2 (V + k_i s_i)^2 + \kappa_4 / k_i + k_i^2 s_i^2 \kappa_s\bigr), \quad
               v_i \propto 1 / (V/k_i + s_i).
 
-    Examples
-    --------
-    Without noise large bags all count alike, and small ones by their number of instances.
-
-    >>> sizes = np.array([1.0, 2.0, 1000.0, 2000.0])
-    >>> w, _ = optimal_weights(0.01, sizes, np.zeros(4), ResidualMoments())
-    >>> (w / w[0]).round(1)
-    array([ 1. ,  2. , 47.2, 48.3])
+    Without noise large bags have equal weights, and small ones are weighted by their size.
     """
     spread, _ = square_cumulants(law, np.array(risk), sizes, noise)
     # D3. At the highest risk a single instance is always wrong, and its square does not vary at
@@ -119,8 +100,8 @@ def fit_variance(
 ) -> Fit:
     """Estimate the risk from residuals of shape (n_bags, n_outputs), weighting the bags.
 
-    Optimal weights need the risk itself. It is taken from the other half of the bags, so that the
-    weights stay independent of the residuals they multiply and the estimate stays unbiased.
+    Optimal weights depend on the risk. It is taken from the other half of the bags, so that weights
+    are independent of the residuals they multiply and the estimate stays unbiased.
     """
     alike = (sizes == sizes[0]).all() and (noise == noise[0]).all()
     if weights == "size" or alike or len(sizes) < MIN_BAGS_TO_SPLIT:
@@ -147,10 +128,10 @@ def fit_each_part(
     law: ResidualMoments,
     weights: Literal["optimal", "size"] = "optimal",
 ) -> tuple[Fit, Array]:
-    """Mean risk of several models, each from a part of the bags, and residuals of one mean.
+    """Mean risk of several models, each from a part of the bags, and residuals with a common mean.
 
-    Only bags of one part are paired with each other: models differ in their mean residual, and
-    across models that difference would pass for errors of single instances.
+    Only bags of one part are paired, because differences between the mean residuals of models would
+    pass for errors of single instances.
     """
     fits = [
         fit_variance(residuals[own], sizes[own], noise[own], law=law, weights=weights)

@@ -1,4 +1,4 @@
-"""Frames: columns of numbers, text, dates and gaps become numeric features."""
+"""Frames: columns of numbers, text, dates and missing values become numeric features."""
 
 from unbag.frames.chunks import Chunk, as_arrow, is_frame
 from unbag.frames.encoder import TableEncoder, frame_encoder

@@ -1,4 +1,4 @@
-"""Frames as Arrow tables, cut into chunks that know where their rows come from."""
+"""Frames as Arrow tables, in chunks that know the origin of their rows."""
 
 from __future__ import annotations
 
@@ -14,17 +14,6 @@ import pyarrow as pa
 
 from unbag.errors import TableError
 
-__all__ = [
-    "CHUNK_ROWS",
-    "Chunk",
-    "TableInMemory",
-    "as_arrow",
-    "check_header",
-    "is_frame",
-    "prefetch",
-    "require",
-]
-
 Item = TypeVar("Item")
 CHUNK_ROWS = 262_144
 END: Any = object()
@@ -32,23 +21,14 @@ END: Any = object()
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows of a table, and where they come from.
-
-    Attributes
-    ----------
-    batch : RecordBatch
-    place : str
-        The file, or "table" for one in memory.
-    first_row : int
-        What a user calls the first of these rows: in CSV the header is row 1.
-    """
+    """Some rows of a table: `place` is the file or "table", `first_row` the user's row number."""
 
     batch: pa.RecordBatch
     place: str
     first_row: int
 
     def at(self, position: int, column: str) -> str:
-        """Say where a value is."""
+        """File, row and column of a value."""
         return f"{self.place}, row {self.first_row + int(position)}, column {column!r}"
 
 
@@ -70,13 +50,7 @@ class TableInMemory:
 
 
 def is_frame(X: Any) -> bool:
-    """Whether this is a table with named columns: pandas, polars or Arrow.
-
-    Examples
-    --------
-    >>> is_frame(pa.table({"x": [1]})), is_frame(np.ones((2, 2)))
-    (True, False)
-    """
+    """Whether `X` is a table with named columns: pandas, polars or Arrow."""
     return not isinstance(X, np.ndarray) and (
         hasattr(X, "__arrow_c_stream__") or (hasattr(X, "iloc") and hasattr(X, "columns"))
     )
@@ -99,7 +73,7 @@ def as_arrow(table: Any) -> pa.Table:
 
 
 def _refuse_mixed(frame: Any) -> None:
-    """Name the first column of a pandas frame whose values are of types that do not mix."""
+    """Name the first column of a pandas frame with values of incompatible types."""
     for name, values in frame.items() if hasattr(frame, "iloc") else ():
         try:
             pa.array(values, from_pandas=True)
@@ -112,7 +86,7 @@ def _refuse_mixed(frame: Any) -> None:
 
 
 def check_header(names: Sequence[str], place: str) -> None:
-    """Refuse a table without columns, and two columns of one name."""
+    """Raise if a table has no columns, or two of the same name."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise TableError(f"{place}: column {twice[0]!r} comes more than once in the header.")
@@ -121,7 +95,7 @@ def check_header(names: Sequence[str], place: str) -> None:
 
 
 def require(names: Iterable[str], wanted: Iterable[str]) -> None:
-    """Raise unless every wanted column is there."""
+    """Raise unless every wanted column exists."""
     names = list(names)
     for name in wanted:
         if name not in names:
@@ -132,15 +106,7 @@ def require(names: Iterable[str], wanted: Iterable[str]) -> None:
 
 
 def prefetch(items: Iterator[Item]) -> Iterator[Item]:
-    """Compute the next item in a thread while the last one is used.
-
-    Numpy and pyarrow release the interpreter's lock.
-
-    Examples
-    --------
-    >>> list(prefetch(iter("abc")))
-    ['a', 'b', 'c']
-    """
+    """Compute the next item in a thread while the current one is used."""
     thread = ThreadPoolExecutor(1)
     try:
         coming = thread.submit(next, items, END)

@@ -1,4 +1,4 @@
-"""Detect what a column holds, in one pass over its chunks."""
+"""Detect the content of a column in one pass over its chunks."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ from unbag.frames.parsing import (
     refuse_beyond,
 )
 
-__all__ = ["READERS", "ColumnScan", "Moments"]
-
 Array = NDArray[Any]
 MAX_DISTINCT = 10_000
 MAX_KEPT = 65_536  # values that later chunks are compared with
@@ -39,7 +37,7 @@ READERS = {"number": numbers_of, "boolean": as_booleans, "date": as_days}
 
 @dataclass
 class Moments:
-    """Count, mean and spread of the values seen so far; NaN is a missing value.
+    """Count, mean and spread of values so far; NaN is a missing value.
 
     Examples
     --------
@@ -95,7 +93,7 @@ def _mean_and_spread(values: Array, near: float | None) -> tuple[float, float]:
 
 @dataclass
 class ColumnScan:
-    """What the encoder must know about one column, gathered chunk by chunk."""
+    """Statistics of one column for the encoder, gathered chunk by chunk."""
 
     name: str
     forced_category: bool = False
@@ -143,7 +141,7 @@ class ColumnScan:
         return "identifier" if identifier else kind
 
     def _check_number(self, kind: str) -> None:
-        """Raise if a declared number is of another kind; an empty column may be anything."""
+        """Raise if a declared number is of another kind; an empty column is accepted."""
         if kind != "number" and (self.kind or self.n_values):
             other = self.first_other.get("number")
             found = f"{other} is none" if other else f"it is a {kind}"
@@ -152,9 +150,9 @@ class ColumnScan:
     def _numbers_rows(self) -> bool:
         """Whether this is an ID: integers without a repeated value, where a quantity would repeat.
 
-        n integers drawn from a range have at least n**2 / 2 / range equal pairs on average. Where
-        ten are expected, none occurs once in 20,000 columns. Integers that span more than a double
-        can distinguish are IDs as well.
+        n integers from a range have at least n**2 / 2 / range equal pairs on average. Where ten are
+        expected, none occurs once in 20,000 columns. Integers that span more than a double can
+        distinguish are IDs as well.
         """
         if self.forced_number or not self.whole or self.repeated:
             return False
@@ -230,7 +228,7 @@ class ColumnScan:
         return "category"
 
     def _refuse_local(self) -> None:
-        """Refuse numbers and dates in a format that is ambiguous between countries."""
+        """Raise for numbers and dates in a format that is ambiguous between countries."""
         other = [value for value in self.values if not re.search(PATTERNS["number"], value)]
         for pattern, what in LOCAL.items():
             local = [value for value in other if re.fullmatch(pattern, value)]

@@ -1,9 +1,9 @@
-"""`TableEncoder`: a transformer from frames to features; what it learns is plain data."""
+"""`TableEncoder`: a transformer from frames to features, fitted to plain data."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import KW_ONLY, asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,35 +16,34 @@ from unbag.frames.chunks import Chunk, TableInMemory, as_arrow, is_frame, requir
 from unbag.frames.columns import ColumnScan
 from unbag.frames.features import Column
 
-__all__ = ["TableEncoder", "frame_encoder"]
-
 Array = NDArray[Any]
 MAX_CATEGORIES = 30
 N_BUCKETS = 64
 
 
+@dataclass(eq=False, repr=False)
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Turn the columns of a frame into float32 features.
 
-    Numbers and dates are standardised. A category of few values gets a feature per value, one of
-    many values shares hashed features. A missing value becomes the mean and sets a feature that
-    says so; an unseen category has all features zero. Identifiers and constants are left out.
+    Numbers and dates are standardised. A category with few values gets one feature per value, with
+    many values hashed features. A missing value becomes the mean and sets an indicator. An unseen
+    category has all features zero. IDs and constants are left out.
 
     Parameters
     ----------
     categories : iterable of str
-        Columns of numbers to read as categories.
+        Numeric columns to read as categories.
     numbers : iterable of str
-        Columns of integers to use though they look like IDs.
+        Integer features that look like IDs.
     max_categories : int
-        Most values that get a feature each.
+        Maximum number of values that get one feature each.
     n_buckets : int
-        Features of a column with more values than that.
+        Features of a column with more values.
 
     Attributes
     ----------
     columns_ : tuple of Column
-        How each column becomes features.
+        Encoding of each column.
 
     Examples
     --------
@@ -56,18 +55,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     array([[0., 0., 0., 0.]], dtype=float32)
     """
 
-    columns_: tuple[Column, ...]
-
-    def __init__(
-        self,
-        *,
-        categories: Iterable[str] = (),
-        numbers: Iterable[str] = (),
-        max_categories: int = MAX_CATEGORIES,
-        n_buckets: int = N_BUCKETS,
-    ) -> None:
-        self.categories, self.numbers = categories, numbers
-        self.max_categories, self.n_buckets = max_categories, n_buckets
+    _: KW_ONLY
+    categories: Iterable[str] = ()
+    numbers: Iterable[str] = ()
+    max_categories: int = MAX_CATEGORIES
+    n_buckets: int = N_BUCKETS
 
     def fit(self, X: Any, y: Any = None) -> TableEncoder:
         """Scan all rows once.
@@ -86,7 +78,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self.fit_scans(scans)
 
     def fit_scans(self, scans: Iterable[ColumnScan]) -> TableEncoder:
-        """Decide how columns are used that were scanned before."""
+        """Decide the use of scanned columns."""
         sizes = self.max_categories, self.n_buckets
         self.columns_ = tuple(Column.of(scan, *sizes) for scan in scans)
         self.n_features_in_ = len(self.columns_)
@@ -111,12 +103,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @property
     def places(self) -> list[tuple[Column, slice]]:
-        """Columns that have features, and where among all features these are."""
+        """Columns that have features, and the slice of these features."""
         ends = np.cumsum([0, *(len(column.features) for column in self.used)]).tolist()
         return list(zip(self.used, map(slice, ends[:-1], ends[1:]), strict=True))
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Names of the features, as scikit-learn asks for them."""
+        """Names of the features, for scikit-learn."""
         return np.array(self.features, dtype=object)
 
     def transform(self, X: Any) -> Array:
@@ -152,7 +144,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
 
 def frame_encoder(X: Any) -> TableEncoder | None:
-    """An encoder fitted to a frame that holds more than numbers, and None for anything else.
+    """An encoder fitted to a frame that holds more than complete numbers, else None.
 
     Examples
     --------

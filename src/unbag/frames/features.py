@@ -1,4 +1,4 @@
-"""How one column becomes features."""
+"""`Column`: the encoding of one column as features."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from unbag.frames.chunks import Chunk
 from unbag.frames.columns import READERS, ColumnScan
 from unbag.frames.parsing import as_text, refuse_beyond
 
-__all__ = ["Column"]
-
 Array = NDArray[Any]
 CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # in days
 # Standard deviations from the mean beyond which single precision has no digits left.
@@ -26,23 +24,10 @@ FARTHEST = 1e9
 
 @dataclass(frozen=True)
 class Column:
-    """How one column becomes features.
+    """Encoding of one column as features.
 
-    Attributes
-    ----------
-    name : str
-    kind : {"number", "boolean", "date", "category", "hash", "identifier", "constant"}
-        The last two are not used.
-    mean, scale : float
-        What numbers and dates are standardised by; a missing one becomes the mean.
-    missing : bool
-        Whether values were missing, in which case a feature says so.
-    values : tuple of str
-        Categories that have a feature of their own; an unseen one has none.
-    n_buckets : int
-        Features that the values of a hashed column share.
-    has_time : bool
-        Whether dates carry a time of the day.
+    `kind` is number, boolean, date, category, hash, identifier or constant; the last two have no
+    features. `values` are categories with one feature each; hashed ones share `n_buckets`.
     """
 
     name: str
@@ -56,7 +41,7 @@ class Column:
 
     @classmethod
     def of(cls, scan: ColumnScan, max_categories: int, n_buckets: int) -> Column:
-        """Decide how a scanned column is used."""
+        """Decide the use of a scanned column."""
         kind, moments = scan.decided(), scan.moments
         missing = moments.missing > 0
         if kind == "category":
@@ -87,7 +72,7 @@ class Column:
 
     @property
     def use(self) -> str:
-        """How it is used, in words."""
+        """Description of its use."""
         words = {
             "number": "number, standardised",
             "boolean": "yes or no",
@@ -127,7 +112,7 @@ class Column:
                 feature[:] = (raw - np.float64(self.mean)) * (1 / self.scale)
 
     def _fill_and_check(self, feature: Array, raw: Array, chunk: Chunk) -> None:
-        """Give missing values the mean, and refuse those that are too far from it."""
+        """Replace missing values by the mean, and raise for those too far from it."""
         low, high = feature.min(initial=0), feature.max(initial=0)
         if np.isnan(low):
             feature[np.isnan(feature)] = 0

@@ -13,20 +13,6 @@ from numpy.typing import NDArray
 from unbag.errors import TableError
 from unbag.frames.chunks import Chunk
 
-__all__ = [
-    "LARGEST",
-    "LOCAL",
-    "PATTERNS",
-    "as_booleans",
-    "as_days",
-    "as_numbers",
-    "as_text",
-    "is_text",
-    "numbers_of",
-    "refuse_beyond",
-    "text_of",
-]
-
 Array = NDArray[Any]
 # Text that means a number, a truth value or a date; infinity is a number, and refused as one.
 PATTERNS = {
@@ -78,7 +64,7 @@ def as_text(chunk: Chunk, column: str) -> pa.Array:
 
 
 def as_numbers(chunk: Chunk, column: str) -> Array:
-    """Read numbers in the precision they have; missing ones are NaN, infinite ones an error."""
+    """Read numbers in their own precision; missing ones are NaN, infinite ones an error."""
     numbers = numbers_of(chunk, column)
     refuse_beyond(numbers, chunk, column)
     return numbers
@@ -100,7 +86,7 @@ def numbers_of(chunk: Chunk, column: str) -> Array:
 
 
 def refuse_beyond(numbers: Array, chunk: Chunk, column: str) -> None:
-    """Name the first number that is infinite or too large, if there is one."""
+    """Raise for the first number that is infinite or too large."""
     ends = (np.fmin, np.fmax) if len(numbers) else ()  # they pass over missing ones
     if not any(abs(float(end.reduce(numbers))) > LARGEST for end in ends):  # NaN is not
         return

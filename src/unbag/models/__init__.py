@@ -1,4 +1,4 @@
-"""Architectures by name, and the layers they are made of."""
+"""Architectures by name, and their layers."""
 
 from unbag.models.averaging import AveragedNet, BlendedNet, LinearScores
 from unbag.models.dropout import KEY_SUFFIX, KeyedDropout, advance_key

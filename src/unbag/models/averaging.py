@@ -8,23 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-__all__ = ["AveragedNet", "BlendedNet", "LinearScores"]
-
 
 class AveragedNet(nn.Module):
-    """Average the logits of several nets.
-
-    Nets from few bags depend much on their initial weights; their average depends less.
-
-    Parameters
-    ----------
-    nets : iterable of torch.nn.Module
-
-    Examples
-    --------
-    >>> AveragedNet([nn.Identity(), nn.Flatten()])(torch.ones(1, 2))
-    tensor([[1., 1.]])
-    """
+    """Average the logits of several nets, which depend on their initial weights if bags are few."""
 
     def __init__(self, nets: Iterable[nn.Module]) -> None:
         super().__init__()
@@ -36,19 +22,9 @@ class AveragedNet(nn.Module):
 
 
 class LinearScores(nn.Module):
-    r"""Scores of a linear model, on features as they are or on radial units.
+    """Scores of a linear model on the outputs of `units`, clipped to [0, 1].
 
-    .. math:: \mathrm{clip}(W u(x) + b, 0, 1),
-
-    of classes divided by their sum. Amounts are not clipped.
-
-    Parameters
-    ----------
-    units : torch.nn.Module
-        What the linear model sees of an instance.
-    linear : torch.nn.Linear
-    task : {"binary", "multiclass", "multilabel", "amount"}
-        What the outputs are of.
+    Those of classes are divided by their sum; amounts are not clipped.
     """
 
     def __init__(self, units: nn.Module, linear: nn.Module, *, task: str = "binary") -> None:
@@ -71,18 +47,7 @@ class BlendedNet(nn.Module):
 
     .. math:: \textstyle\sum_m w_m \, s_m(x) + w \, p(x),
 
-    given as logits. Amounts are mixed as they are.
-
-    Parameters
-    ----------
-    net : torch.nn.Module
-        Gives logits.
-    models : iterable of torch.nn.Module
-        Give scores.
-    weights : sequence of float, or array
-        Of the models, and of the net.
-    task : {"binary", "multiclass", "multilabel", "amount"}
-        What the outputs are of.
+    returned as logits, or as amounts. `weights` are those of the models, then of the net.
 
     Examples
     --------

@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-__all__ = ["KEY_SUFFIX", "KeyedDropout", "advance_key"]
-
 KEY_SUFFIX = "dropout_key"
 # Odd 32-bit constants of the murmur3 finaliser, as signed numbers.
 _MIX_1 = -2048144789
@@ -15,16 +13,11 @@ _N_HASHES = 2**32
 
 
 class KeyedDropout(nn.Module):
-    """Zero a share of the inputs while training, and scale up the rest.
+    """Zero a share `rate` of the inputs while training, and scale up the rest.
 
-    `torch.nn.Dropout` draws from a global generator, so what it drops depends on whatever else ran.
-    This one hashes a key and each element's position: the mask is the same alone, in a stack of
-    trials under ``vmap``, on CPU and on GPU. The training loop advances the key after every step.
-
-    Parameters
-    ----------
-    rate : float
-        Share of inputs that are zeroed.
+    `torch.nn.Dropout` draws from a global generator. This one hashes a key and each element's
+    position: the mask is the same alone, in a stack of trials under ``vmap``, on CPU and on GPU.
+    The training loop advances the key after every step.
 
     Examples
     --------
@@ -49,7 +42,7 @@ class KeyedDropout(nn.Module):
         self.register_buffer(KEY_SUFFIX, torch.randint(2**31 - 1, (), dtype=torch.int32))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Apply the mask that belongs to the current key."""
+        """Apply the mask of the current key."""
         if not self.training or self.n_dropped == 0:
             return x
         position = _positions(x, self.slots)
@@ -74,7 +67,7 @@ def _hash(position: Tensor, key: Tensor) -> Tensor:
 
 
 def _wide(numbers: Tensor) -> Tensor:
-    """In compiled code 64 bits, to be cut back: C++ takes it that 32 bits never overflow."""
+    """64 bits in compiled code, cut back later, because C++ assumes that 32 bits never overflow."""
     return numbers.long() if torch.compiler.is_compiling() else numbers
 
 

@@ -1,4 +1,4 @@
-"""Architectures, as functions of the input's shape."""
+"""Architectures as functions of the input shape."""
 
 from __future__ import annotations
 
@@ -13,23 +13,13 @@ from torch.nn.functional import conv2d, max_pool2d
 from unbag.models.dropout import KeyedDropout
 from unbag.models.resnet import ResNet
 
-__all__ = [
-    "MODELS",
-    "ModelBuilder",
-    "Moments",
-    "Standardize",
-    "get_model",
-    "join_moments",
-    "moments_of",
-]
-
 ModelBuilder = Callable[[tuple[int, ...], int], nn.Module]
 Moments = tuple[int, Tensor, Tensor]
 """Number of instances, mean of each feature, and sum of squares about it."""
 
 
 def moments_of(chunk: Tensor) -> Moments:
-    """Moments of some instances, in double precision: squares of large features overflow single."""
+    """Moments of instances in double precision; squares of large features overflow single."""
     variance, mean = torch.var_mean(chunk.flatten(1).cpu().double(), dim=0, correction=0)
     return len(chunk), mean, variance * len(chunk)
 
@@ -54,15 +44,7 @@ def join_moments(parts: Iterable[Moments]) -> Moments:
 
 
 class Standardize(nn.Module):
-    """Subtract the training mean and divide by the training deviation of each feature.
-
-    Examples
-    --------
-    >>> layer = Standardize(1)
-    >>> layer.set(moments_of(torch.tensor([[1.0], [3.0]])))
-    >>> layer(torch.tensor([[2.0]]))
-    tensor([[0.]])
-    """
+    """Subtract the training mean and divide by the training deviation of each feature."""
 
     mean: Tensor
     scale: Tensor
@@ -73,7 +55,7 @@ class Standardize(nn.Module):
         self.register_buffer("scale", torch.ones(n_features))
 
     def set(self, moments: Moments) -> None:
-        """Take mean and deviation from moments; a constant feature keeps scale 1."""
+        """Set mean and deviation; a constant feature keeps scale 1."""
         count, mean, spread = moments
         deviation = (spread / count).sqrt()
         least = 1e-6 * mean.abs() + torch.finfo(self.scale.dtype).tiny
@@ -88,8 +70,8 @@ class Standardize(nn.Module):
 class Dense(nn.Linear):
     """`torch.nn.Linear` on a batch of vectors, with the weights as the left factor.
 
-    The same product; but when models are stacked on inputs they share, weights on the left fold
-    into one large matrix, and so do their gradients, where `torch.nn.Linear` multiplies in turn.
+    The product is the same, but for stacked models on shared inputs the weights fold into one large
+    matrix, and so do their gradients.
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -98,21 +80,7 @@ class Dense(nn.Linear):
 
 
 class Convolution(nn.Conv2d):
-    """A 3 x 3 convolution, its ReLU, and optionally 2 x 2 max pooling.
-
-    Parameters
-    ----------
-    in_channels, out_channels : int
-    padding : int
-        Zeros around the image.
-    pool : int
-        1 for no pooling, 2 for windows of 2 x 2.
-
-    Examples
-    --------
-    >>> Convolution(1, 32, pool=2)(torch.zeros(5, 1, 28, 28)).shape
-    torch.Size([5, 32, 13, 13])
-    """
+    """A 3 x 3 convolution, its ReLU, and max pooling in windows of 2 x 2 if `pool` is 2."""
 
     def __init__(
         self, in_channels: int, out_channels: int, *, padding: int = 0, pool: int = 1
@@ -196,13 +164,7 @@ MODELS: dict[str, ModelBuilder] = {
 
 
 def get_model(model: str | ModelBuilder | Any) -> ModelBuilder:
-    """Look a builder up by name, or pass a function ``(input_shape, n_outputs) -> nn.Module``.
-
-    Examples
-    --------
-    >>> get_model("linear")((64,), 1)(torch.zeros(3, 64)).shape
-    torch.Size([3, 1])
-    """
+    """Find a builder by name, or return a function ``(input_shape, n_outputs) -> nn.Module``."""
     if isinstance(model, nn.Module):
         raise TypeError(
             "model must be a function (input_shape, n_outputs) -> torch.nn.Module, got a net. "
@@ -243,7 +205,7 @@ def image_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def feature_size(features: nn.Module, input_shape: tuple[int, ...]) -> int:
-    """Numbers that the convolutions make of an image."""
+    """Number of outputs of the convolutions per image."""
     try:
         with torch.no_grad():
             size = features.eval()(torch.zeros(1, *input_shape)).numel()

@@ -1,4 +1,4 @@
-"""Radial units: memberships of an instance in clusters, found without labels."""
+"""Radial units: soft memberships of an instance in clusters, found without labels."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from torch import Tensor, nn
 
 from unbag.randomness import numpy_generator
 
-__all__ = ["RadialUnits"]
-
 ROWS, ROUNDS = 5000, 10  # what centres are sought in, and how often they move
 # Width of a unit as a share of the squared distance to the second centre. The best of 0.25, 0.5
 # and 1 for a ridge on the units, on digits (splits 1 and 2) and the suite's tuning tables.
@@ -18,23 +16,15 @@ NARROW = 0.5
 
 
 class RadialUnits(nn.Module):
-    r"""Memberships of an instance in clusters.
+    r"""Soft memberships of an instance in clusters.
 
     .. math:: u_m(x) \propto \exp\left(-\lVert x - c_m \rVert^2 / 2 s\right), \qquad
               \textstyle\sum_m u_m(x) = 1
 
     Centres :math:`c_m` are found by k-means, :math:`s` is half the median squared distance of an
-    instance to its second centre. Features between 0 and 1, such as indicators and pixels, are
-    taken as they are; others are standardised.
-
-    Parameters
-    ----------
-    n_features, n_units : int
-
-    Notes
-    -----
-    A linear model on these units is nearly constant within a cluster. So it learns from few bags
-    where clusters are alike in their labels, as handwritten digits are.
+    instance to its second centre. Features between 0 and 1, such as indicators and pixels, are used
+    as they are; others are standardised. A linear model on these units is nearly constant within a
+    cluster, so it learns from few bags if clusters have similar labels, as handwritten digits do.
 
     Examples
     --------
@@ -58,7 +48,7 @@ class RadialUnits(nn.Module):
 
     @classmethod
     def of(cls, X: NDArray[np.floating], *, n_units: int, seed: int) -> RadialUnits:
-        """Find centres of instances, at most one for three different ones."""
+        """Find centres, at most one per three different instances."""
         rng = numpy_generator(seed, "centres")
         unit = (X.min(axis=0) >= 0) & (X.max(axis=0) <= 1)
         mean, scale = np.where(unit, 0, X.mean(axis=0)), np.where(unit, 1, X.std(axis=0))
@@ -82,12 +72,12 @@ class RadialUnits(nn.Module):
 
 
 def _distances(centres: NDArray[np.floating], rows: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Squared, of every row to every centre, but for what all centres of a row share."""
+    """Squared distances of rows to centres, up to a term shared by all centres."""
     return np.square(centres).sum(axis=1) - 2 * rows @ centres.T
 
 
 def _moved(centres: NDArray[np.floating], rows: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Means of the rows that are nearest to each centre; one without any stays."""
+    """Means of the rows nearest to each centre; a centre without rows stays."""
     nearest = _distances(centres, rows).argmin(axis=1)
     counts = np.bincount(nearest, minlength=len(centres))
     sums = np.zeros_like(centres)

@@ -1,4 +1,4 @@
-"""How many bags, of which size, for which error: plans, certificates and the bounds they need."""
+"""Plans: how many bags of which size for which error, with certificates."""
 
 from unbag.planning.certificates import (
     debiased_excess_certificate,

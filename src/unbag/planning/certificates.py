@@ -1,9 +1,8 @@
-"""Agnostic guarantees with every constant written out, for equal bags of i.i.d. instances.
+"""Agnostic guarantees with explicit constants, for equal bags of i.i.d. instances.
 
-The paper's theorems hide constants; these do not. One fact carries them: the pairwise debiased
-square loss is a U-statistic whose kernel lies in [0, 2k - 1] and whose variance is of order
-R^2 + R/k, not k R. Those for a class that contains the truth are in
-:mod:`unbag.planning.realizable`.
+The paper's theorems hide constants. These follow from one fact: the pairwise debiased square loss
+is a U-statistic whose kernel lies in [0, 2k - 1] and whose variance is of order R^2 + R/k, not k R.
+:mod:`unbag.planning.realizable` treats classes that contain the truth.
 """
 
 from __future__ import annotations
@@ -15,24 +14,12 @@ from scipy.optimize import brentq
 from unbag.planning.conditions import require_probability, require_whole
 from unbag.planning.realizable import log_budget
 
-__all__ = [
-    "debiased_excess_certificate",
-    "debiased_risk_certificate",
-    "pairwise_kernel_deviation",
-    "pairwise_kernel_range",
-]
-
 
 def pairwise_kernel_range(bag_size: int) -> float:
     r"""Largest value of the pairwise debiased kernel; its smallest is 0.
 
     .. math:: h(r, r') = \tfrac{k}{2} (r^2 + r'^2) - (k-1) r r' \in [0, 2k - 1],
               \qquad r, r' \in [-1, 1]
-
-    Examples
-    --------
-    >>> pairwise_kernel_range(10)
-    19.0
     """
     require_whole("bag_size", bag_size)
     return 2.0 * bag_size - 1.0
@@ -44,20 +31,12 @@ def pairwise_kernel_deviation(error: float, bag_size: int) -> float:
     .. math:: w(R) = \min\left( \sqrt{\tfrac{2R}{k} + 2R^2} + R \sqrt{\tfrac2k} + \tfrac{R}{k},\;
               \sqrt{(2k-1) R} \right)
 
-    Notes
-    -----
     Write :math:`r = b + u` with :math:`b = \mathbb{E} f - p`, so :math:`|b| \le R`, and let
-    :math:`\sigma^2 = R - b^2`. The kernel is
-    :math:`\tfrac k2 (u - u')^2 + b^2 + b(u + u') + u u'`. The deviation of the first part is at
-    most :math:`\sqrt{2\sigma^2/k + 2\sigma^4}`, because the fourth cumulant of one instance's
-    error is at most :math:`4\sigma^2`; that of the third is
-    :math:`|b| \sqrt{2\sigma^2/k}` and that of the last :math:`\sigma^2/k`. The second branch is
-    ``E h**2 <= max(h) E h``. Both are concave in R, so what is solved with them has one solution.
-
-    Examples
-    --------
-    >>> round(pairwise_kernel_deviation(0.02, 100), 4)
-    0.0377
+    :math:`\sigma^2 = R - b^2`. The kernel is :math:`\tfrac k2 (u - u')^2 + b^2 + b(u + u') + u u'`.
+    The deviation of the first part is at most :math:`\sqrt{2\sigma^2/k + 2\sigma^4}`, because the
+    fourth cumulant of one instance's error is at most :math:`4\sigma^2`; that of the third is
+    :math:`|b| \sqrt{2\sigma^2/k}` and that of the last :math:`\sigma^2/k`. The second branch is ``E
+    h**2 <= max(h) E h``. Both are concave in R, so equations in them have one solution.
     """
     require_whole("bag_size", bag_size)
     require_probability("error", error, closed=True)
@@ -146,7 +125,7 @@ def _pair_rate(n_bags: int, budget: float) -> float:
 
 
 def _largest_error(estimate: float, rate: float, bag_size: int) -> float:
-    """Largest error whose lower tail reaches down to `estimate`; 1 when there is no smaller one."""
+    """Largest error whose lower tail reaches down to `estimate`, or 1."""
 
     def lower(error: float) -> float:
         noise = pairwise_kernel_deviation(error, bag_size) * math.sqrt(2 * rate)

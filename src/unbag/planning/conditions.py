@@ -4,20 +4,9 @@ from __future__ import annotations
 
 from unbag.errors import ConditionError
 
-__all__ = ["require", "require_probability", "require_whole"]
-
 
 def require(holds: bool, message: str) -> None:
-    """Raise :class:`~unbag.errors.ConditionError` unless a condition holds.
-
-    Examples
-    --------
-    >>> require(2 > 1, "never said")
-    >>> require(1 > 2, "one is not above two")
-    Traceback (most recent call last):
-    ...
-    unbag.errors.ConditionError: one is not above two
-    """
+    """Raise `ConditionError` unless a condition holds."""
     if not holds:
         raise ConditionError(message)
 

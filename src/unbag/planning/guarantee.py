@@ -14,14 +14,12 @@ from unbag.planning.realizable import (
     smallest_sample_size,
 )
 
-__all__ = ["Guarantee", "check_sample", "debiased_excess_bound"]
-
 PLANNED_RULES = ("eprm", "proportion_square", "debiased_square")
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    """Assumptions on rule, class and data; called on (n_bags, bag_size), a bound on the excess.
+    """Assumptions on rule, class and data; a call with (n_bags, bag_size) bounds the error.
 
     Parameters are those of :func:`plan_bags`.
 
@@ -58,12 +56,12 @@ class Guarantee:
 
     @property
     def certified(self) -> bool:
-        """Whether every constant is known; otherwise the answer is a shape."""
+        """Whether every constant is known; otherwise only the shape is."""
         return self.best_error == 0 or self.n_hypotheses is not None
 
     @property
     def source(self) -> str:
-        """Which inequality answers."""
+        """Inequality behind the answer."""
         if self.best_error == 0:
             return "the probability q that a wrong hypothesis misses a bag"
         if self.vc_dimension is not None:
@@ -71,7 +69,7 @@ class Guarantee:
         return "Bernstein's or Hoeffding's inequality with exact ranges"
 
     def __call__(self, n_bags: int, bag_size: int) -> float:
-        """Excess error that holds with the given confidence."""
+        """Excess error at the given confidence."""
         finite: dict[str, Any] = {"n_hypotheses": self.n_hypotheses, "confidence": self.confidence}
         vc: dict[str, Any] = {"vc_dimension": self.vc_dimension, "confidence": self.confidence}
         if self.best_error == 0:
@@ -85,7 +83,7 @@ class Guarantee:
         return min(1.0, debiased_excess_bound(n_bags, bag_size, **vc))
 
     def bags_needed(self, error: float, bag_size: int) -> int:
-        """Smallest number of bags that brings the excess error to `error`."""
+        """Smallest number of bags that reduces the excess error to `error`."""
         require(0 < error < 0.5, f"`error` must lie in (0, 1/2), got {error!r}.")
         return smallest_sample_size(lambda n_bags: self(n_bags, bag_size), error)
 
@@ -99,21 +97,15 @@ def debiased_excess_bound(
     confidence: float = 0.95,
     constant: float = 1.0,
 ) -> float:
-    r"""Excess error of the debiased square loss: fast at L* = 0, slow elsewhere.
+    r"""Excess error of the debiased square loss (Theorem 2): a shape with an unknown constant C.
 
     .. math:: C \left( \frac{k^2 (d \log(kn) + \log(1/\delta))}{n}
               + \sqrt{\frac{L^* k^2 (d \log(kn) + \log(1/\delta))}{n}} \right)
-
-    A shape, not a certificate: C stands for a number that the paper does not give.
 
     Examples
     --------
     >>> round(debiased_excess_bound(100_000, 10, vc_dimension=3), 4)
     0.0444
-
-    References
-    ----------
-    li2024optimistic, Theorem 2
     """
     check_sample(n_bags, vc_dimension, confidence)
     require_probability("best_error", best_error, closed=True)

@@ -1,4 +1,4 @@
-"""How many bags, of which size, for which error: the certificates turned into answers."""
+"""`plan_bags`: how many bags of which size for which error."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from unbag.charts import Chart, Series
 from unbag.planning.conditions import require, require_whole
 from unbag.planning.guarantee import Guarantee
-
-__all__ = ["BagPlan", "PlanRow", "plan_bags"]
 
 USUAL_BAG_SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 

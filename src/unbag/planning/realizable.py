@@ -1,7 +1,7 @@
-"""Guarantees with every constant written out, when the truth is in the class.
+"""Guarantees with explicit constants for classes that contain the truth.
 
-A wrong hypothesis survives one bag with probability at most 1 - q, see :func:`mismatch_bound`; the
-rest is counting hypotheses.
+A wrong hypothesis survives one bag with probability at most 1 - q, see :func:`mismatch_bound`; a
+union bound over hypotheses does the rest.
 """
 
 from __future__ import annotations
@@ -15,48 +15,20 @@ from scipy.special import gammaln, logsumexp
 
 from unbag.planning.conditions import require, require_probability, require_whole
 
-__all__ = [
-    "log_budget",
-    "log_growth_function",
-    "mismatch_bound",
-    "mismatch_inverse",
-    "realizable_error_certificate",
-    "realizable_vc_error_certificate",
-    "smallest_sample_size",
-]
-
 
 def mismatch_bound(error: ArrayLike, bag_size: int) -> NDArray[np.float64]:
     r"""Least probability that a hypothesis of at least this error misses a bag's proportion.
 
     .. math:: q(\varepsilon) = \tfrac12 - \tfrac12 (1 - 2\varepsilon)^k
 
-    Parameters
-    ----------
-    error : array_like in [0, 1/2]
-        A lower bound on the hypothesis's instance error.
-    bag_size : int
-        Number of instances k in a bag.
-
-    Notes
-    -----
-    The paper derives it for errors in [eps, 1 - eps]: an odd number of wrong instances cannot
-    cancel. It holds for *every* error of at least eps, which needs one more line. Let the error
+    The paper derives it for errors in [eps, 1 - eps] (Theorem 1, step 2): an odd number of wrong
+    instances cannot cancel. It holds for *every* error of at least eps. Let the error
     be 1 - eta with eta <= eps. Given m >= 1 wrong instances, each of sign +1 or -1, they cancel
     with probability at most 1/2 when m is even and never when m is odd. For odd k fewer than half
     of the bags have an even m. For even k they cancel with probability at most
     ``eta**k / 2 + 1/4 + (1 - 2*eta)**k / 4``, convex in eta and at most 1/2 at both ends of
     [0, 1/2]. So the bag is missed with probability at least 1/2, which is at least q. Hence the
     paper's Theorem 1 needs neither a symmetric class, nor k >= 11, nor eps < 1/(4k).
-
-    Examples
-    --------
-    >>> mismatch_bound(0.01, 11).round(4)
-    np.float64(0.0996)
-
-    References
-    ----------
-    li2024optimistic, Theorem 1, step 2
     """
     require_whole("bag_size", bag_size)
     error = np.asarray(error, dtype=float)
@@ -69,12 +41,7 @@ def mismatch_inverse(probability: float, bag_size: int) -> float:
 
     .. math:: q^{-1}(\pi) = \tfrac12 \bigl(1 - (1 - 2\pi)^{1/k}\bigr)
 
-    A probability of 1/2 or more says nothing about the error, and 1/2 is returned.
-
-    Examples
-    --------
-    >>> round(mismatch_inverse(float(mismatch_bound(0.01, 11)), 11), 12)
-    0.01
+    A probability of 1/2 or more gives no information, and 1/2 is returned.
     """
     require_whole("bag_size", bag_size)
     if probability >= 0.5:
@@ -105,13 +72,7 @@ def realizable_error_certificate(
 
 
 def log_growth_function(n_points: int, vc_dimension: int) -> float:
-    r"""Natural log of Sauer's bound :math:`\sum_{i \le d} \binom{m}{i}` on the labelings.
-
-    Examples
-    --------
-    >>> round(float(np.exp(log_growth_function(4, 1))), 6)
-    5.0
-    """
+    r"""Natural log of Sauer's bound :math:`\sum_{i \le d} \binom{m}{i}` on the labelings."""
     if n_points <= vc_dimension:
         return n_points * math.log(2)
     chosen = np.arange(vc_dimension + 1)
@@ -153,7 +114,7 @@ def realizable_vc_error_certificate(
 
 
 def _largest_error(missed: float, bag_size: int) -> float:
-    """Error of a hypothesis that misses a bag this rarely: below 1/2, or nothing is known of it."""
+    """Error of a hypothesis that misses a bag this rarely, if below 1/2, else 1."""
     error = mismatch_inverse(missed, bag_size)
     return error if error < 0.5 else 1.0
 
@@ -161,13 +122,7 @@ def _largest_error(missed: float, bag_size: int) -> float:
 def smallest_sample_size(
     bound: Callable[[int], float], error: float, *, largest: int = 2**60
 ) -> int:
-    """Smallest number of bags whose falling `bound` is at most `error`, by bisection.
-
-    Examples
-    --------
-    >>> smallest_sample_size(lambda n_bags: 3 / n_bags, 0.01)
-    300
-    """
+    """Smallest number of bags whose decreasing `bound` is at most `error`, by bisection."""
     high = 1
     while bound(high) > error:
         high *= 2
@@ -180,7 +135,7 @@ def smallest_sample_size(
 
 
 def log_budget(n_hypotheses: int, confidence: float) -> float:
-    """Log of the class size over delta, the price of a union bound."""
+    """Log of the class size over delta: the cost of a union bound."""
     require_whole("n_hypotheses", n_hypotheses)
     require_probability("confidence", confidence)
     return math.log(n_hypotheses / (1 - confidence))

@@ -12,8 +12,6 @@ from torch import Tensor
 
 from unbag.bags.batch import BagBatch
 
-__all__ = ["class_posterior", "exact_classes", "is_small", "tilted_classes"]
-
 Array = NDArray[Any]
 # Instances times count vectors: a bag of 16 with 2,000 vectors, which takes about a millisecond.
 EXACT_UP_TO = 2**15

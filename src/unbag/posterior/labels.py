@@ -12,14 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-__all__ = [
-    "enough_frequencies",
-    "exact_posterior",
-    "second_order",
-    "tilt_to_counts",
-    "tilted_posterior",
-]
-
 Array = NDArray[Any]
 STEPS = 60  # of bisection at worst; Newton's method takes about five
 TOLERANCE = 1e-9  # of a count, relative to the size of the bag

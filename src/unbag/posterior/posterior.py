@@ -15,8 +15,6 @@ from unbag.bags.tasks import refuse_amounts
 from unbag.errors import BagDataError
 from unbag.posterior.labels import exact_posterior, tilted_posterior
 
-__all__ = ["bag_posterior"]
-
 Array = NDArray[Any]
 Method = Literal["auto", "exact", "tilted"]
 # Nobody is surer than this: a score of 0 in a bag of ones would have no posterior at all.

@@ -9,8 +9,6 @@ from unbag.charts import Chart, Series, calibration_chart, roc_chart
 from unbag.evaluation.importance import importance_chart
 from unbag.evaluation.learning_curve import learning_curve_chart
 
-__all__ = ["render_report", "render_template"]
-
 METRICS = {
     "error": "Error: share of single rows predicted wrongly",
     "brier": "Brier score: mean squared difference of score and label",
@@ -48,18 +46,7 @@ CHECKS = {
 
 
 def render_report(record: dict[str, Any]) -> str:
-    """Make the page from what `unbag fit` recorded.
-
-    Parameters
-    ----------
-    record : dict
-        As in the ``fit.json`` of a model folder.
-
-    Returns
-    -------
-    str
-        HTML that needs no network, no script and no other file.
-    """
+    """Render the record of a fit (``fit.json``) as one HTML page without scripts or requests."""
     evaluation, checks = record["evaluation"], record["checks"]
     return render_template(
         "model.html.jinja" if checks else "amounts.html.jinja",
@@ -75,10 +62,7 @@ def render_report(record: dict[str, Any]) -> str:
 def render_template(
     name: str, *, packages: Sequence[str] = ("unbag.report",), **values: Any
 ) -> str:
-    """Fill in a template, found in the first of some packages that has it.
-
-    Values are escaped, and undefined names are errors.
-    """
+    """Fill in a template from the first package that has it; values are escaped."""
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     loader = ChoiceLoader([PackageLoader(package, "") for package in packages])
@@ -98,13 +82,7 @@ def _number(value: float | None, digits: int = 4) -> str:
 
 
 def _metric_words(name: str) -> str:
-    """What a metric is, and of which class or label.
-
-    Examples
-    --------
-    >>> _metric_words("recall[rate]")
-    'Recall: share of positives that are found (rate)'
-    """
+    """Description of a metric, with its class or label."""
     metric, _, output = name.partition("[")
     words = METRICS.get(metric, metric)
     return f"{words} ({output.removesuffix(']')})" if output else words

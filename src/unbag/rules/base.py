@@ -9,8 +9,6 @@ from torch import Tensor
 
 from unbag.bags.batch import BagBatch, Task
 
-__all__ = ["InstanceLoss", "Rule"]
-
 InstanceLoss = Literal["square", "log", "zero_one", "majority"]
 
 

@@ -14,8 +14,6 @@ from unbag.bags.batch import BagBatch
 from unbag.posterior.labels import enough_frequencies
 from unbag.rules.base import InstanceLoss, Rule
 
-__all__ = ["CountLikelihood", "own_logits"]
-
 SURE = 1e4
 
 

@@ -14,8 +14,6 @@ from unbag.posterior.classes import class_posterior
 from unbag.rules.base import InstanceLoss, Rule
 from unbag.rules.count_likelihood import CountLikelihood, own_logits
 
-__all__ = ["CountPosterior"]
-
 
 @dataclass(frozen=True)
 class CountPosterior(Rule):

@@ -11,8 +11,6 @@ from torch import Tensor
 from unbag.bags.batch import BagBatch, Task
 from unbag.rules.base import InstanceLoss, Rule
 
-__all__ = ["DebiasedSquare"]
-
 
 @dataclass(frozen=True)
 class DebiasedSquare(Rule):

@@ -14,8 +14,6 @@ from torch.nn.functional import logsigmoid
 from unbag.bags.batch import BagBatch, Task
 from unbag.rules.base import InstanceLoss, Rule
 
-__all__ = ["EasyLog", "EasySquare"]
-
 
 @dataclass(frozen=True)
 class _Easy(Rule):

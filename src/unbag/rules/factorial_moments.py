@@ -11,8 +11,6 @@ from torch import Tensor
 from unbag.bags.batch import BagBatch
 from unbag.rules.base import InstanceLoss, Rule
 
-__all__ = ["FactorialMoments"]
-
 
 @dataclass(frozen=True)
 class FactorialMoments(Rule):

@@ -12,8 +12,6 @@ from torch.nn.functional import logsigmoid
 from unbag.bags.batch import BagBatch
 from unbag.rules.base import InstanceLoss, Rule
 
-__all__ = ["ProportionLog", "ProportionSquare"]
-
 
 @dataclass(frozen=True)
 class ProportionSquare(Rule):

@@ -10,16 +10,14 @@ from numpy.typing import NDArray
 
 from unbag.tables.index import BagIndex
 
-__all__ = ["marks_of", "share_seen"]
-
 Array = NDArray[Any]
 KEPT = 1000
 
 
 def marks_of(index: BagIndex, positions: Array) -> str:
-    """Fingerprints of the bags at these positions: of all, or of a thousand, as hexadecimal text.
+    """Fingerprints of up to a thousand of the bags at these positions, as hexadecimal text.
 
-    Those with the smallest hashes are kept, so that two tables keep the same bags.
+    Bags with the smallest hashes are kept, so that two tables keep the same bags.
     """
     ids = _id_hashes(index)
     kept = positions[np.argsort(ids[positions], kind="stable")[:KEPT]]
@@ -30,8 +28,8 @@ def marks_of(index: BagIndex, positions: Array) -> str:
 def share_seen(index: BagIndex, marks: str) -> float:
     """Share of a table's bags that have a fingerprint, by ID, size and proportion.
 
-    IDs may be numbered anew in every table. So a known ID counts only if most bags of known IDs
-    have the known size and proportion too.
+    Another table may reuse IDs. So known IDs count only if most of them have the known size and
+    proportion too.
     """
     known = np.frombuffer(bytes.fromhex(marks), dtype=">u4").reshape(-1, 2).tolist()
     ids, values = _id_hashes(index), dict(known)

@@ -23,14 +23,16 @@ from unbag.evaluation import (
     ColumnImportance,
     Estimate,
     Evaluation,
+    bag_learning_curve,
     check_made_bags,
+    column_importance,
     evaluate_bags,
 )
 from unbag.evaluation.amounts import evaluate_amounts
 from unbag.evaluation.results import trivial_baseline
-from unbag.parallel import get_executor
+from unbag.frames import TableEncoder
+from unbag.parallel import Executor, get_executor
 from unbag.randomness import numpy_generator
-from unbag.tables.explaining import table_importance, table_learning_curve
 from unbag.tables.index import BagIndex
 from unbag.tables.leaks import refuse_leaks
 from unbag.tables.options import NETS, STREAMED, FitOptions, candidates_of, regressors_of
@@ -38,8 +40,6 @@ from unbag.tables.out_of_core import fit_streamed
 from unbag.tables.parts import BagParts
 from unbag.tables.reading import TableFiles
 from unbag.tables.scan import BagTable, TableBags, read_bags
-
-__all__ = ["CandidateModel", "TableFit", "check_table", "fit_table"]
 
 Array = NDArray[Any]
 Say = Callable[[str], None]
@@ -49,7 +49,7 @@ N_FOLDS = 4  # that choose a regressor
 
 @dataclass(frozen=True)
 class CandidateModel:
-    """A learner that was tried: its weight in the model, and its square risk if it is known."""
+    """A learner with its weight in the model, and its square risk if known."""
 
     name: str
     weight: float
@@ -58,25 +58,10 @@ class CandidateModel:
 
 @dataclass(frozen=True, eq=False)
 class TableFit:
-    """Everything a fit found out.
+    """Result of a fit.
 
-    Attributes
-    ----------
-    classifier : BagStackingClassifier; for streamed bags BagRidgeClassifier or BagClassifier
-        For amounts, a regressor.
-        Trained on all bags but those that evaluate it.
-    checks : BagReport, optional
-        None for amounts, which have no checks.
-    candidates : list of CandidateModel
-        By weight.
-    evaluation : Evaluation or AmountEvaluation
-        On bags that took no part in the fit.
-    importance : ColumnImportance, optional
-        Of each column, on the same bags.
-    split : BagSplit
-    streamed : bool
-    curve : BagLearningCurve, optional
-        On request: whether more bags would help.
+    `checks` is None for amounts; `evaluation` and `importance` come from held-out bags;
+    `curve` is the learning curve, if requested.
     """
 
     classifier: Any
@@ -95,15 +80,9 @@ def fit_table(
     *,
     say: Say = lambda text: None,
 ) -> TableFit:
-    """Check the bags, fit a stack of learners, and evaluate it on bags held out.
+    """Check the bags, fit a stack of learners, and evaluate it on held-out bags.
 
-    Parameters
-    ----------
-    table : BagTable
-        From `unbag.tables.scan_table`.
-    options : FitOptions, optional
-    say : function
-        Told what is being done.
+    `say` is called with a message at each step.
 
     Examples
     --------
@@ -127,7 +106,7 @@ def fit_table(
 
 
 def _fit_amounts(table: BagTable, options: FitOptions, say: Say) -> TableFit:
-    """Choose a regressor by bags left out, and evaluate it on bags held out."""
+    """Choose a regressor by cross-validation over bags, and evaluate it on held-out bags."""
     if options.grouping == "natural" or table.n_bytes > options.memory:
         raise TableError(
             "Amounts are learned from random groups of rows that fit into memory; got grouping "
@@ -148,10 +127,7 @@ def _fit_amounts(table: BagTable, options: FitOptions, say: Say) -> TableFit:
 def _choose_regressor(
     bags: Bags, options: FitOptions, blocks: Array | None
 ) -> tuple[Any, dict[str, Estimate]]:
-    """The regressor of the least error on bags left out by folds, fitted to all; and all errors.
-
-    Bags of a block are left out together.
-    """
+    """Regressor with the lowest cross-validated error, refitted to all bags, and all errors."""
     folds = block_folds(bags.n_bags, N_FOLDS, seed=options.seed, blocks=blocks)
     models, risks = regressors_of(options, bags.n_instances), {}
     for name, model in models.items():
@@ -168,9 +144,8 @@ def _choose_regressor(
 def _split(index: BagIndex, options: FitOptions, *, streamed: bool) -> BagSplit:
     if index.n_bags < MIN_BAGS:
         raise TableError(
-            f"The table has {index.n_bags} bags; to train and evaluate takes {MIN_BAGS}. With "
-            "fewer, use unbag.BagRidgeClassifier and unbag.cross_fit_risk(..., n_splits=2) in "
-            "Python."
+            f"Training and evaluation need at least {MIN_BAGS} bags, got {index.n_bags}. Otherwise "
+            "use unbag.BagRidgeClassifier and unbag.cross_fit_risk(..., n_splits=2) in Python."
         )
     share, seed = options.held_out, options.seed
     if index.blocks is not None:
@@ -183,7 +158,7 @@ def _split_blocks(blocks: Array, share: float, seed: int) -> BagSplit:
     """Hold out whole blocks, as many as have this share of the bags."""
     names, counts = np.unique(blocks, return_counts=True)
     if len(names) < 3:
-        raise TableError(f"The bags are of {len(names)} blocks; to train and evaluate takes three.")
+        raise TableError(f"Training and evaluation need at least 3 blocks, got {len(names)}.")
     order = numpy_generator(seed, "blocks").permutation(len(names))
     n_held = int(np.searchsorted(np.cumsum(counts[order]), share * len(blocks))) + 1
     held = np.isin(blocks, names[order[: min(n_held, len(names) - 2)]])
@@ -215,13 +190,13 @@ def _fit_in_memory(table: BagTable, options: FitOptions, say: Say) -> TableFit:
     risks = stack.candidate_risks_
     tried = [CandidateModel(n, w, risks.get(n)) for n, w in stack.weights_.items()]
     tried.sort(key=lambda candidate: -candidate.weight)
-    say("asking what drives it")
+    say("measuring column importance")
     judged = _judged(stack, bags.take(split.judging), table, options)
     curve = None
     if options.learning_curve and stack.grouping_ == "natural":
-        say("no learning curve: natural groups have no risk that could be estimated")
+        say("no learning curve: the risk cannot be estimated from natural groups")
     elif options.learning_curve:
-        say("asking whether more bags would help")
+        say("estimating the learning curve")
         executor = get_executor(n_jobs=options.jobs_on(bags.X.size), ray=options.ray)
         curve = table_learning_curve(bags, executor=executor, seed=options.seed)
     return TableFit(stack, checks, tried, *judged, split=split, streamed=False, curve=curve)
@@ -277,8 +252,51 @@ def _checked(table: BagTable, bags: Bags, say: Say) -> BagReport:
 def _judged(
     classifier: Any, bags: Bags, table: BagTable, options: FitOptions
 ) -> tuple[Evaluation, ColumnImportance | None]:
-    """What bags that took no part in the fit tell: how good the model is, and what drives it."""
+    """Evaluation and column importance on held-out bags."""
     bags, names = bags.gathered(), table.roles.targets
     found = evaluate_bags(classifier.predict_proba(bags.X), bags, names=names)
-    found = replace(found, baseline=trivial_baseline(table.index, names))  # all bags tell it best
+    # The baseline is most precise from all bags.
+    found = replace(found, baseline=trivial_baseline(table.index, names))
     return found, table_importance(classifier, bags, table.encoder, seed=options.seed)
+
+
+# Rows scored in all: a few seconds. One permutation of many bags is better than several of few.
+SCORED_ROWS = 300_000
+
+
+def table_importance(
+    classifier: Any, bags: Bags, encoder: TableEncoder, *, seed: int = 0
+) -> ColumnImportance | None:
+    """Importance of whole columns for a classifier of encoded rows, on some of the bags.
+
+    None for natural groups with several outputs or noise, for which there is no measure.
+    """
+    natural = getattr(classifier, "grouping_", "random") == "natural"
+    if natural and (bags.task != "binary" or bags.noise_variance is not None):
+        return None
+    places = {column.name: list(range(s.start, s.stop)) for column, s in encoder.places}
+    max_rows = max(SCORED_ROWS // len(places), 500)
+    return column_importance(
+        classifier,
+        bags.take(take_bags(bags.sizes, max_rows=max_rows, seed=seed)).gathered(),
+        columns=places,
+        grouping="natural" if natural else "random",
+        n_repeats=1,
+        random_state=seed,
+    )
+
+
+def table_learning_curve(bags: Bags, *, executor: Executor, seed: int = 0) -> BagLearningCurve:
+    """Cross-fitted error of quick stacks against the number of bags."""
+    bags = bags.gathered()
+    noise = bags.noise_variance
+    return bag_learning_curve(
+        BagStackingClassifier(grouping="random", quick=True, random_state=seed),
+        bags.X,
+        np.repeat(bags.proportions, bags.sizes, axis=0),
+        bags=np.repeat(np.arange(bags.n_bags), bags.sizes),
+        noise_variance=None if noise is None else np.repeat(noise, bags.sizes),
+        n_splits=4,
+        executor=executor,
+        random_state=seed,
+    )

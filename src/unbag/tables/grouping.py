@@ -10,18 +10,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-__all__ = ["IdCodes", "grouped"]
-
 Array = NDArray[Any]
 
 
 class IdCodes:
-    """Number IDs from 0 in the order they are met.
-
-    Parameters
-    ----------
-    ids : pyarrow array
-        Distinct IDs that have the first numbers; an empty array of their type will do.
+    """Number IDs from 0 in order of appearance, starting with the distinct `ids`.
 
     Examples
     --------
@@ -57,7 +50,7 @@ class IdCodes:
         return pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
 
     def _make_table(self) -> None:
-        """Codes of all integers between the ends if they lie close: faster than a hash table."""
+        """Codes of all integers in the range, if it is narrow: faster than a hash table."""
         self._table = None
         if not len(self.ids) or not pa.types.is_integer(self.ids.type):
             return
@@ -70,10 +63,9 @@ class IdCodes:
 
 
 def grouped(groups: Array, n_groups: int) -> tuple[Array, Array]:
-    """Order of rows by group, stable, and the ends of the groups.
+    """Stable order of rows by group (numbered from 0), and the end of each group.
 
-    Groups are numbered from 0. A sparse matrix with one entry a row is converted from rows to
-    columns by counting, several times faster than sorting.
+    Converting a sparse matrix from rows to columns counts, several times faster than sorting.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`BagIndex`: the size and proportion of every bag, from one pass over rows in any order."""
+"""`BagIndex`: size and proportion of every bag, from one pass over rows in any order."""
 
 from __future__ import annotations
 
@@ -23,14 +23,12 @@ from unbag.tables.grouping import IdCodes
 from unbag.tables.reading import TableSource
 from unbag.tables.roles import ROUNDING, Roles
 
-__all__ = ["BagIndex", "BagTally", "bag_ids"]
-
 Array = NDArray[Any]
 Finder = Callable[[Any, str], str]  # where a bag has a value: bag and column in, place out
 
 
 def bag_ids(chunk: Chunk, column: str, *, text: bool = False) -> pa.Array:
-    """Bag of each row: integers stay integers unless `text`, all else is text."""
+    """Bag ID of each row: integers stay integers unless `text`, everything else is text."""
     values = chunk.batch.column(column)
     if pa.types.is_integer(values.type) and not text:
         ids = values.cast(pa.int64(), safe=False)
@@ -38,28 +36,13 @@ def bag_ids(chunk: Chunk, column: str, *, text: bool = False) -> pa.Array:
         ids = as_text(chunk, column)
     if ids.null_count:
         position = np.flatnonzero(ids.is_null().to_numpy(zero_copy_only=False))[0]
-        raise TableError(f"{chunk.at(position, column)}: the row names no bag.")
+        raise TableError(f"{chunk.at(position, column)}: the bag of this row is missing.")
     return ids
 
 
 @dataclass(frozen=True)
 class BagIndex:
-    """All bags of a table, without their instances.
-
-    Attributes
-    ----------
-    ids : pyarrow array of length n_bags
-    sizes : array of shape (n_bags,)
-    proportions : array of shape (n_bags,) or (n_bags, n_outputs)
-    noise_variance : array of shape (n_bags,), optional
-        Of the proportions.
-    text : bool
-        Whether ids are compared as text.
-    task : {"binary", "multiclass", "multilabel"}
-        What the proportions are proportions of.
-    blocks : array of shape (n_bags,), optional
-        Number of each bag's block.
-    """
+    """All bags of a table, without their instances; `text` means that IDs are compared as text."""
 
     ids: pa.Array
     sizes: Array
@@ -85,7 +68,9 @@ class BagIndex:
         found = self._book.find(ids) if ids.type == self.ids.type else np.full(len(ids), -1)
         if found.min(initial=0) < 0:
             position = np.flatnonzero(found < 0)[0]
-            raise TableError(f"{chunk.at(position, column)}: the bag was not there before.")
+            raise TableError(
+                f"{chunk.at(position, column)}: the bag did not exist in the first pass."
+            )
         return found
 
     @cached_property
@@ -96,13 +81,7 @@ class BagIndex:
 class BagTally:
     """Count rows and collect proportions per bag, chunk by chunk.
 
-    Parameters
-    ----------
-    roles : Roles
-    bag_table : TableSource, optional
-        Table with one row a bag; without it every row carries its bag's proportion.
-    text : bool
-        Compare ids as text.
+    A `bag_table` has one row per bag. Without it, every row carries the proportion of its bag.
     """
 
     def __init__(
@@ -134,7 +113,7 @@ class BagTally:
             np.maximum.at(self.high[name], codes[new], numbers[new])
 
     def index(self, source: TableSource) -> BagIndex:
-        """The index of all bags; errors find their row in `source`."""
+        """Build the index; errors name the row in `source`."""
         find = self._finder(source)
         if self.bag_table is None:
             return self._checked(find)
@@ -142,7 +121,7 @@ class BagTally:
 
     @property
     def ids(self) -> pa.Array:
-        """Bags in the order they were met."""
+        """Bag IDs in order of appearance."""
         if self.codes is None or not len(self.codes.ids):
             raise TableError("The table has no rows.")
         return self.codes.ids
@@ -151,11 +130,11 @@ class BagTally:
         self.codes = self.codes or IdCodes(ids[:0])
         kind = self.codes.ids.type
         if ids.type != kind:
-            raise TableError(f"Column {self.roles.bag!r} holds {kind} and {ids.type}.")
+            raise TableError(f"Column {self.roles.bag!r} contains both {kind} and {ids.type}.")
         return self.codes
 
     def _numbers(self, chunk: Chunk, name: str) -> Array:
-        """Values of a column of bags; blocks are numbered, and a missing one is NaN."""
+        """Values of a bag column; blocks are numbered, and a missing block is NaN."""
         if name != self.roles.block:
             return as_numbers(chunk, name)
         text = as_text(chunk, name)
@@ -163,17 +142,17 @@ class BagTally:
         return np.where(text.is_null().to_numpy(zero_copy_only=False), np.nan, codes)
 
     def _joined(self, find: Finder, bag_table: TableSource) -> BagTally:
-        """Values from the bag table, in its order, with sizes from the rows."""
+        """Values from the bag table, in its order, with sizes counted from the rows."""
         bags = BagTally(self.roles, text=self.text)
         for chunk in bag_table.chunks(self.roles.of_bags):
             bags.add(chunk)
         if bags.ids.type != self.ids.type:
             raise TableError(
-                f"Column {self.roles.bag!r} holds {self.ids.type} in the one table and "
+                f"Column {self.roles.bag!r} contains {self.ids.type} in one table and "
                 f"{bags.ids.type} in the other."
             )
         refuse = partial(_refuse, bags.ids, self._finder(bag_table))
-        refuse(bags.sizes > 1, self.roles.bag, "the bag comes more than once in the bag table")
+        refuse(bags.sizes > 1, self.roles.bag, "the bag occurs more than once in the bag table")
         absent = bags._book(self.ids).find(self.ids) < 0
         _refuse(self.ids, find, absent, self.roles.bag, "the bag is not in the bag table")
         where = self._book(bags.ids).find(bags.ids)
@@ -207,10 +186,10 @@ class BagTally:
         ids, sizes, values, roles = self.ids, self.sizes, self.low, self.roles
         refuse = partial(_refuse, ids, find)
         for name, low in values.items():
-            reason = f"{name!r} is not the same as in the bag's first row"
+            reason = f"{name!r} differs from the first row of the bag"
             refuse(_differ(self.high[name], low), name, reason)
         if roles.size is not None:
-            reason = f"{roles.size!r} is not the number of rows the bag has"
+            reason = f"{roles.size!r} differs from the number of rows of the bag"
             refuse(values[roles.size] != sizes, roles.size, reason)
         noise = None if roles.noise is None else values.get(roles.noise)
         if roles.noise is not None and noise is not None:
@@ -230,7 +209,7 @@ class BagTally:
             check_noise_shows(targets, sizes, noise)
         if len(ids) < 2:
             place = find(ids[0].as_py(), roles.bag)
-            raise TableError(f"{place}: all rows are of one bag; two are needed.")
+            raise TableError(f"{place}: all rows belong to one bag; at least two bags are needed.")
         order = pc.array_sort_indices(ids).to_numpy()
         proportions = targets[order, 0] if len(roles.targets) == 1 else targets[order]
         sizes, noise = sizes[order], None if noise is None else noise[order]
@@ -269,5 +248,5 @@ def _check_target(
     else:
         advice = f" Divide percentages by 100.{advice}"
     outside = (values < -reach * most) | (values > (1 + reach) * most)
-    noisy = ", but for its stated noise" if reach.any() else ""
+    noisy = ", up to the stated noise" if reach.any() else ""
     refuse(outside, name, f"{name!r} must lie between 0 and {limit}{noisy}", advice)

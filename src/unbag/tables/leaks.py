@@ -16,15 +16,13 @@ from unbag.frames import TableEncoder
 from unbag.frames.chunks import Chunk
 from unbag.frames.parsing import text_of
 
-__all__ = ["BagCopies", "RepeatedKeys", "refuse_leaks"]
-
 Array = NDArray[Any]
 PRECISION = 1e-5  # of features, in standard deviations
-MAX_KEYS = 5_000_000  # of more rows, keys are not compared
+MAX_KEYS = 5_000_000  # rows up to which keys are compared
 
 
 def refuse_leaks(bags: Bags, encoder: TableEncoder) -> None:
-    """Raise if a column is the proportion or count of its bag, or averages to it, in every bag.
+    """Raise if a column equals, or averages to, the proportion or count of every bag.
 
     A model would read the labels off it, and be evaluated by the same labels.
     """
@@ -46,9 +44,8 @@ def refuse_leaks(bags: Bags, encoder: TableEncoder) -> None:
 
 def _refuse(name: str, what: str) -> None:
     raise TableError(
-        f"Column {name!r} {what} in every bag: a model would read the labels off it. Leave it out "
-        "with --ignore (`ignored` in Python), or name it with --proportion, --count or --size if "
-        "that is what it is."
+        f"Column {name!r} {what} in every bag, which leaks the labels. Leave it out with --ignore "
+        "(`ignored` in Python), or name it with --proportion, --count or --size if it is one."
     )
 
 
@@ -62,22 +59,22 @@ def _told_by_labels(bags: Bags) -> Iterator[tuple[str, Array]]:
 
 
 class BagCopies:
-    """Find columns that copy the bag ID: a model would memorise bags."""
+    """Find columns that copy the bag ID, by which a model would memorise bags."""
 
     def __init__(self, bag: str, names: Sequence[str]) -> None:
         self.bag, self.names = bag, list(names)
 
     def add(self, chunk: Chunk) -> None:
-        """Keep the columns that are equal to the ID in these rows too."""
+        """Keep the columns that also equal the ID in these rows."""
         own = chunk.batch.column(self.bag)
         columns = {n: chunk.batch.column(n) for n in self.names if n in chunk.batch.schema.names}
-        # One value tells most columns apart.
+        # The first value rules out most columns.
         self.names = [
             n for n, v in columns.items() if _same_text(v[:1], own[:1]) and _same_text(v, own)
         ]
 
     def check(self) -> None:
-        """Raise if a column is left."""
+        """Raise if a column equals the ID everywhere."""
         if self.names:
             raise TableError(
                 f"Column {self.names[0]!r} is a copy of the bag column {self.bag!r}. Leave it out "
@@ -86,14 +83,14 @@ class BagCopies:
 
 
 class RepeatedKeys:
-    """Find keys that are not unique: predictions could not be joined by them."""
+    """Find keys that are not unique, by which predictions could not be joined."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names, self.n_rows = list(names), 0
         self.parts: list[pa.RecordBatch] = []
 
     def add(self, chunk: Chunk) -> None:
-        """Remember the keys of some rows."""
+        """Store the keys of these rows."""
         self.n_rows += chunk.batch.num_rows
         if self.names and self.n_rows <= MAX_KEYS:
             self.parts.append(chunk.batch.select(self.names))
@@ -107,7 +104,7 @@ class RepeatedKeys:
         if distinct < len(keys):
             warnings.warn(
                 f"The key {', '.join(self.names)} has {distinct} different values in {len(keys)} "
-                "rows: predictions cannot be matched with rows by it.",
+                "rows, so predictions cannot be joined by it.",
                 BagDataWarning,
                 stacklevel=3,
             )

@@ -1,4 +1,4 @@
-"""`TableModel`: an encoder and a classifier, saved in a folder that is never executed."""
+"""`TableModel`: an encoder and a classifier, saved as plain data."""
 
 from __future__ import annotations
 
@@ -25,19 +25,23 @@ from unbag.estimators import (
     BagStackingClassifier,
     ModelFolderError,
 )
-from unbag.estimators.saving import FORMAT, read_json, write_json
+from unbag.estimators.saving import (
+    FORMAT,
+    check_free,
+    check_manifest,
+    read_json,
+    write_json,
+    write_manifest,
+)
 from unbag.evaluation import AmountEvaluation, Evaluation, NaturalEvaluation
 from unbag.evaluation.checks import Grouping
 from unbag.evaluation.evaluate import amounts_by, evaluate_grouped
 from unbag.frames import TableEncoder
 from unbag.frames.chunks import Chunk, prefetch, require
 from unbag.tables.fingerprints import share_seen
-from unbag.tables.folder import check_free, check_manifest, write_manifest
 from unbag.tables.reading import TableSource, integer_columns, open_table
 from unbag.tables.roles import Roles
 from unbag.tables.scan import BagTable, make_bags_of, read_bags, scan_table
-
-__all__ = ["TableModel"]
 
 Array = NDArray[Any]
 KINDS: dict[str, type[Any]] = {
@@ -51,7 +55,7 @@ KINDS: dict[str, type[Any]] = {
         BagRegressor,
     )
 }
-TESTED_ROWS = 200_000  # of whole bags, which say whether bags are random groups
+TESTED_ROWS = 200_000  # to test whether bags are random groups
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,13 +65,13 @@ class TableModel:
     Attributes
     ----------
     classifier : BagStackingClassifier, BagRidgeClassifier, BagClassifier or a regressor
-        A stack; for bags streamed from disk, ridge or a net.
+        A stack, unless the table was larger than memory.
     encoder : TableEncoder
-        How it sees the columns.
+        Encoding of the columns.
     roles : Roles
-        What the columns of the fitted table were.
+        Meaning of the columns of the training table.
     record : dict
-        What the fit found, as plain values: the report is made from it.
+        Results of the fit as plain values, from which the report is made.
     """
 
     classifier: Any
@@ -81,7 +85,7 @@ class TableModel:
 
     @property
     def outputs(self) -> list[str]:
-        """Names of the probabilities: one for a binary task."""
+        """Names of the probabilities; a binary task has one."""
         return ["score"] if len(self.roles.targets) == 1 else list(self.roles.targets)
 
     def scores(self, X: Array) -> Array:
@@ -102,7 +106,7 @@ class TableModel:
     def predict_batches(
         self, source: TableSource, *, keep: Sequence[str]
     ) -> Iterator[pa.RecordBatch]:
-        """Columns kept, scores and predictions, chunk by chunk."""
+        """Kept columns, scores and predictions, chunk by chunk."""
         whole = integer_columns(source, keep)
         for chunk, scores in self.predict_chunks(source, keep=list(keep)):
             columns: dict[str, Any] = {name: chunk.batch.column(name) for name in keep}
@@ -110,18 +114,18 @@ class TableModel:
             made = self._columns(scores)
             for name in made:
                 if name in columns:
-                    raise TableError(f"Column {name!r} cannot be kept: the output has one too.")
+                    raise TableError(f"Column {name!r} cannot be kept: the output has this column.")
             yield pa.record_batch(columns | made)
 
     def predict(self, table: Any, *, keep: Sequence[str] | None = None) -> pa.Table:
-        """Scores and predictions of a table, beside the columns kept.
+        """Scores and predictions of a table, beside the kept columns.
 
         Parameters
         ----------
         table : path or table
             As for `unbag.tables.open_table`.
         keep : sequence of str, optional
-            None keeps the keys, and the bag if it is there.
+            By default the keys, and the bag if present.
         """
         source = open_table(table)
         kept = self.kept(source.names) if keep is None else list(keep)
@@ -146,13 +150,13 @@ class TableModel:
         Parameters
         ----------
         table, bag_table : path or table
-            As for `unbag.tables.scan_table`. Use bags that the model was not fitted on; a
-            `BagDataWarning` tells if it was fitted on some.
+            As for `unbag.tables.scan_table`. Use new bags: a `BagDataWarning` is raised if the
+            model was fitted on some of them.
         roles : Roles, optional
-            Columns of the bags, with that of their blocks; None means those of the fit.
+            Columns of the bags. By default those of the fit.
         confidence : float
         grouping : {"random", "natural", "auto"}
-            Whether bags are random groups of rows, see `unbag.evaluate`. "auto" looks at their
+            Whether bags are random groups of rows, see `unbag.evaluate`. "auto" tests their
             proportions and features.
         smoothness : float, optional
             As for `unbag.evaluate`.
@@ -166,7 +170,7 @@ class TableModel:
             smoothness=smoothness,
         )
         if share:
-            message = f"The model was fitted on {100 * share:.3g} % of these bags: use others."
+            message = f"The model was fitted on {100 * share:.3g} % of these bags; use new ones."
             warnings.warn(message, BagDataWarning, stacklevel=2)
         return found
 
@@ -179,10 +183,11 @@ class TableModel:
         grouping: Grouping = "random",
         **settings: Any,
     ) -> tuple[Evaluation | NaturalEvaluation | AmountEvaluation, float]:
-        """The evaluation, and the share of the bags that the model was fitted on."""
+        """The evaluation, and the share of bags on which the model was fitted."""
         roles = replace(roles or self.roles, task=self.classifier.task_)
         if len(roles.targets) != len(self.roles.targets):
-            raise TableError(f"The model has {len(self.roles.targets)} outputs; name as many.")
+            n = len(self.roles.targets)
+            raise TableError(f"The model has {n} outputs, got {len(roles.targets)} columns.")
         rows = scan_table(table, roles, bag_table=bag_table, encoder=self.encoder)
         scores, bags = self._scored_bags(rows)
         share = share_seen(rows.index, self.record.get("seen", ""))
@@ -195,7 +200,7 @@ class TableModel:
         return evaluate_grouped(scores, bags, grouping=grouping, **settings), share
 
     def _scored_bags(self, table: BagTable) -> tuple[Array, Bags]:
-        """Scores of all rows, and their bags; features are in memory chunk by chunk."""
+        """Scores of all rows and their bags; features are in memory chunk by chunk."""
         n_rows, start = table.index.n_rows, 0
         scores = np.empty((n_rows, len(self.outputs)))
         codes = np.empty(n_rows, dtype=np.int32)
@@ -211,7 +216,7 @@ class TableModel:
         return [name for name in (*self.roles.keys, self.roles.bag) if name in names]
 
     def _columns(self, scores: Array) -> dict[str, Any]:
-        """Scores and predictions, by name; of amounts, predictions alone."""
+        """Scores and predictions by name; for amounts, predictions alone."""
         if self.classifier.task_ == "amount":
             return {"prediction": scores[:, 0]}
         hard = (scores > 0.5).astype(np.int8)
@@ -234,9 +239,9 @@ class TableModel:
         ----------
         folder : path
         overwrite : bool
-            Whether a model already there may be replaced.
+            Whether an existing model may be replaced.
         pages : mapping from name to text, optional
-            Further files for readers, such as ``report.html``.
+            Additional files for readers, such as ``report.html``.
         """
         folder = Path(folder)
         check_free(folder, overwrite=overwrite)
@@ -257,7 +262,7 @@ class TableModel:
 
     @classmethod
     def load(cls, folder: str | Path) -> TableModel:
-        """Read a folder written by `save`, after checking that no file was altered."""
+        """Read a folder written by `save`; raise if a file was altered."""
         folder = Path(folder)
         check_manifest(folder)
         table, description = read_json(folder / "table.json"), read_json(folder / "model.json")
@@ -267,7 +272,7 @@ class TableModel:
             encoder, classifier = TableEncoder.from_dict(table), kind.load(folder)
         except (KeyError, TypeError) as error:
             raise ModelFolderError(
-                f"{folder} holds a model this version cannot read: {error} is not as expected. "
-                "Fit it again."
+                f"{folder} was written by another version: {error} is not as expected. Fit it "
+                "again."
             ) from error
         return cls(classifier, encoder, roles, read_json(folder / "fit.json"))

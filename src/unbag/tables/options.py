@@ -1,4 +1,4 @@
-"""`FitOptions`: how a table is fitted, and the learners it names."""
+"""`FitOptions`: options of a fit, and the learners they name."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ from unbag.evaluation.checks import find_grouping
 from unbag.extras import has_module, import_extra
 from unbag.rules import RULES
 
-__all__ = ["HELD_OUT", "NETS", "FitOptions", "candidates_of", "regressors_of"]
-
 HELD_OUT = (0.05, 0.4)
 ROWS_SEEN, MANY_VALUES = 10_000_000, 1_000_000
 NETS = tuple(RULES)
@@ -40,31 +38,31 @@ MODELS = ("prior", "ridge", "logistic", "rate_logistic", *TREES, *NETS)
 
 @dataclass(frozen=True)
 class FitOptions:
-    """How a table is fitted.
+    """Options of `learn_table`.
 
     Parameters
     ----------
     models : tuple of str
-        Candidates of the stack; none means those of `BagStackingClassifier`. "prior", "ridge",
-        "logistic" (by the likelihood of counts), "rate_logistic" (the naive one, on the rates of
-        bags), "em" (EM around boosted trees), "boosting" and "count_boosting" (trees by the
-        debiased square loss and by the likelihood of counts), or a rule of `unbag.rules.RULES`
-        for a net. Trees need the extra ``unbag[gbm]``. Tables larger than `memory` can use
-        "ridge" and nets only, and the best on held-out bags is taken.
+        Candidates of the stack; by default those of `BagStackingClassifier`. "prior", "ridge",
+        "logistic" (likelihood of counts), "rate_logistic" (naive, on the rates of bags), "em" (EM
+        around boosted trees), "boosting" and "count_boosting" (trees by the debiased square loss
+        and by the likelihood of counts), or a rule of `unbag.rules.RULES` for a net. Trees need
+        the extra ``unbag[gbm]``. Tables larger than `memory` allow "ridge" and nets only; the one
+        with the lowest error on held-out bags is used.
     quick : bool
         Fewer candidates, folds and rounds.
     jobs : int, optional
-        Fits that run side by side. None means one per processor for tables of more than a million
-        values, whose fits outlast the start of processes, and otherwise one.
+        Number of parallel fits. By default one per processor for tables of more than a million
+        values, otherwise one.
     ray : str, optional
         Address of a Ray cluster that fits the candidates, or "local" for Ray on this machine.
         Needs the extra ``unbag[ray]``.
     grouping : {"auto", "random", "natural"}
         Whether bags are random groups of rows; "auto" tests it. See `BagStackingClassifier`.
     epochs : int, optional
-        Most epochs of a net. None shows a net ten million rows, in 1 to 100 epochs.
+        Maximum epochs of a net. By default 1 to 100, for about ten million rows in all.
     held_out : float
-        Share of the bags that evaluates the model; 0.05 to 0.4.
+        Share of the bags held out for evaluation, 0.05 to 0.4.
     seed : int
         Seed of everything random.
     memory : int
@@ -72,12 +70,12 @@ class FitOptions:
     rows_per_part : int
         Rows of a part of streamed bags; three parts are in memory at a time.
     folder : path, optional
-        Where streamed bags are kept meanwhile.
+        Where streamed bags are stored temporarily.
     progress : bool
         Show a progress bar.
     learning_curve : bool
-        Ask whether more bags would help: fits quick stacks to parts of the bags, which takes some
-        six times as long as one of them. Only for random bags that are in memory.
+        Estimate whether more bags would help. This fits quick stacks to parts of the bags, and
+        takes about six times as long as one of them. Only for random bags in memory.
     """
 
     models: tuple[str, ...] = ()
@@ -107,23 +105,11 @@ class FitOptions:
             raise ValueError(f"held_out must lie between {low} and {high}, got {self.held_out!r}.")
 
     def jobs_on(self, n_values: int) -> int:
-        """Fits side by side on a table of this many values.
-
-        Examples
-        --------
-        >>> FitOptions().jobs_on(1000), FitOptions(jobs=3).jobs_on(1000)
-        (1, 3)
-        """
+        """Number of parallel fits on a table of this many values."""
         return self.jobs or (os.cpu_count() or 1 if n_values > MANY_VALUES else 1)
 
     def epochs_on(self, n_rows: int) -> int:
-        """Most epochs on a table of this many rows.
-
-        Examples
-        --------
-        >>> FitOptions().epochs_on(5000), FitOptions().epochs_on(20_000_000)
-        (100, 1)
-        """
+        """Maximum epochs on a table of this many rows."""
         return self.epochs or min(max(ROWS_SEEN // n_rows, 1), 100)
 
 
@@ -163,12 +149,11 @@ def _learner(name: str, options: FitOptions, bags: Bags, *, natural: bool) -> An
 
 
 def regressors_of(options: FitOptions, n_rows: int) -> dict[str, Any]:
-    """Candidates for amounts: those asked for, or else ridge, and trees or a net."""
+    """Candidates for amounts: those requested, or ridge and trees (or a net)."""
     unknown = [name for name in options.models if name not in REGRESSORS]
     if unknown:
         raise TableError(
-            f"model {unknown[0]!r} is for labels; amounts can be learned by {', '.join(REGRESSORS)}"
-            " (a net)."
+            f"Model {unknown[0]!r} is for labels. For amounts use {', '.join(REGRESSORS)} (a net)."
         )
     default = ("ridge", "boosting" if has_module("lightgbm") else "debiased_square")
     makers: dict[str, Any] = {

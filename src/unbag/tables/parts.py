@@ -19,8 +19,6 @@ from unbag.randomness import numpy_generator
 from unbag.tables.grouping import grouped
 from unbag.tables.scan import BagTable, make_bags_of
 
-__all__ = ["BagParts", "bag_sums", "plan_parts"]
-
 Array = NDArray[Any]
 
 
@@ -29,9 +27,9 @@ def plan_parts(
 ) -> tuple[list[Array], bool]:
     """Assign bags to parts at random: positions by part, and whether the last one is oversized.
 
-    All parts but an oversized one fit in memory; to that goes every bag of more than a quarter of
-    `rows_per_part`. Every part holds at least two bags if there are two, because the unbiased rules
-    compare distinct bags.
+    Parts fit in memory, except the oversized one, which takes every bag of more than a quarter of
+    `rows_per_part`. Every part has at least two bags if possible, because unbiased rules compare
+    distinct bags.
     """
     order = numpy_generator(seed, "parts").permutation(np.asarray(positions))
     large = sizes[order] > rows_per_part / 4
@@ -50,15 +48,8 @@ def plan_parts(
 class BagParts:
     """Encoded rows of some bags on disk, in parts of whole bags; use ``with``, or `close`.
 
-    Parameters
-    ----------
-    table : BagTable
-    groups : mapping from name to positions of bags
-        Disjoint sets of bags to keep apart, such as training and held-out ones.
-    rows_per_part : int
-        Rows of a part, up to half as many again, unless its bags outgrow a part.
-    folder : path, optional
-        Where the files go; None takes the system's place for temporary files.
+    `groups` maps names to disjoint sets of bags, such as training and held-out ones. A part has
+    `rows_per_part` rows, up to half as many again.
     """
 
     def __init__(
@@ -99,7 +90,7 @@ class BagParts:
         return Path(self._folder.name) / name
 
     def _write(self) -> None:
-        """Write the rows of every chunk where those of their parts go."""
+        """Write the rows of every chunk to the places of their parts."""
         places = self._starts[:-1].copy()
         with self._path("features").open("wb") as features, self._path("bags").open("wb") as bags:
             for chunk in self.table.source.chunks(self.table.columns):
@@ -111,10 +102,10 @@ class BagParts:
                         file.write(rows.data)
                 places += np.diff(ends)
         if (places != self._starts[1:]).any():
-            raise TableError("The table changed while it was read: a bag has another size.")
+            raise TableError("The table changed during reading: the size of a bag differs.")
 
     def _by_part(self, chunk: Chunk) -> tuple[Array, Array, Array]:
-        """Features and bags of a chunk in the order of parts, and where those of each part end."""
+        """Features and bags of a chunk in the order of parts, and where each part ends."""
         shape = chunk.batch.num_rows, self.n_features
         size = shape[0] * shape[1]
         if size > self._buffer.shape[1]:  # reused: fresh memory costs as much as the copies
@@ -129,7 +120,7 @@ class BagParts:
         return X, codes.take(order), ends[1:]
 
     def bags(self, *parts: int) -> Bags:
-        """Whole bags of one part or several neighbouring ones, in memory."""
+        """Whole bags of one part or of consecutive parts, in memory."""
         [(X, codes)] = self._read(parts[0], parts[-1])
         return self.bags_of(parts, X, codes)
 
@@ -151,12 +142,12 @@ class BagParts:
         return places
 
     def __getstate__(self) -> dict[str, Any]:
-        """For workers that see the same folder; the files stay those of this object."""
+        """For workers that see the same folder; the files remain owned by this object."""
         state = self.__dict__ | {"_buffer": np.empty((2, 0), dtype=np.float32)}
         return state | {"_folder": SimpleNamespace(name=self._folder.name, cleanup=int)}
 
     def rows(self, parts: Sequence[int], *, n_rows: int = 65_536) -> Iterator[tuple[Array, Array]]:
-        """Features and bags of the rows of parts, some at a time."""
+        """Features and bags of the rows of parts, in chunks."""
         for part in parts:
             yield from self._read(part, part, n_rows)
 
@@ -182,13 +173,7 @@ class BagParts:
 
 
 def bag_sums(chunks: Iterator[tuple[Array, Array]], n_bags: int, n_features: int) -> Array:
-    """Sum of the features of every bag, in double precision, from rows in any order.
-
-    Examples
-    --------
-    >>> bag_sums(iter([(np.ones((2, 1)), np.array([1, 0])), (np.ones((1, 1)), [1])]), 2, 1)
-    array([[1.], [2.]])
-    """
+    """Sum of the features of every bag, in double precision, from rows in any order."""
     sums = np.zeros((n_bags, n_features))
     for X, codes in chunks:
         order, ends = grouped(codes, n_bags)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import codecs
+import glob
 import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,9 +20,74 @@ import pyarrow.parquet as pq
 
 from unbag.errors import TableError
 from unbag.frames.chunks import CHUNK_ROWS, Chunk, TableInMemory, check_header, prefetch
-from unbag.tables.files import data_suffix, find_files, format_of, partition_of
 
-__all__ = ["TableFiles", "TableSource", "integer_columns", "open_table"]
+FORMATS = {
+    **{".csv": "CSV", ".tsv": "CSV", ".parquet": "Parquet", ".pq": "Parquet"},
+    **{".feather": "Arrow", ".arrow": "Arrow", ".ipc": "Arrow"},
+    **{".jsonl": "JSON", ".ndjson": "JSON"},
+}
+COMPRESSED = (
+    ".gz",
+    ".bz2",
+    ".zst",
+)  # CSV and JSON only; the other formats are compressed internally
+EXAMPLES = Path(__file__).parents[1] / "datasets" / "examples"
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+
+
+def find_files(source: str | Path) -> list[Path]:
+    """Files of a path, a folder or a pattern, sorted by name."""
+    path = _example(str(source)) or Path(source)
+    if path.is_dir():
+        files = (p for p in path.rglob("*") if p.is_file() and not p.name.startswith((".", "_")))
+        found = sorted(p for p in files if data_suffix(p) in FORMATS)
+    elif path.exists():
+        found = [path]
+    else:
+        found = sorted(Path(p) for p in glob.glob(str(source), recursive=True))
+    if not found:
+        raise TableError(f"{source}: no such file, or a folder without tables.")
+    formats = sorted({format_of(p) for p in found})
+    if len(formats) > 1:
+        raise TableError(f"{source} contains both {' and '.join(formats)} files; use one format.")
+    return found
+
+
+def _example(source: str) -> Path | None:
+    """Path of a table that ships with the package, such as ``example:conversions``."""
+    if not source.startswith("example:"):
+        return None
+    path = EXAMPLES / f"{source.removeprefix('example:')}.csv"
+    if not path.is_file():
+        known = ", ".join(sorted(f"example:{p.stem}" for p in EXAMPLES.glob("*.csv")))
+        raise TableError(f"There is no {source}. Available: {known}.")
+    return path
+
+
+def data_suffix(path: Path) -> str:
+    """Suffix of a name without that of its compression."""
+    return Path(path.stem).suffix if path.suffix in COMPRESSED else path.suffix
+
+
+def format_of(path: Path) -> str:
+    kind = FORMATS.get(data_suffix(path))
+    if kind is None or (path.suffix in COMPRESSED and kind not in ("CSV", "JSON")):
+        raise TableError(
+            f"{path}: the name must end in {', '.join(FORMATS)}, or .csv.gz and the like, got "
+            f"{path.suffix or 'nothing'!r}."
+        )
+    return kind
+
+
+def partition_of(path: Path, root: Path | None, columns: Sequence[str]) -> dict[str, str | None]:
+    """Values of the folders named ``column=value`` above a file."""
+    if root is None:
+        return {}
+    parts = path.relative_to(root).parts if root.is_dir() else path.parts
+    pairs = [part.partition("=") for part in parts[:-1] if "=" in part]
+    values = {unquote(name): unquote(value) for name, _, value in pairs}
+    return {n: None if v == NO_VALUE else v for n, v in values.items() if n not in columns}
+
 
 SEPARATORS = ",;\t|"
 HEADER_BYTES, JSON_BYTES = 1 << 16, 1 << 24
@@ -30,7 +97,7 @@ INTEGER = r"^(0|-?[1-9]\d{0,17})$"
 class TableFiles:
     """Files of one format and one set of columns, read one after the other.
 
-    CSV columns are read as text; what they hold is decided later, from all rows. Folders named
+    CSV columns are read as text; their type is decided later, from all rows. Folders named
     ``column=value`` below `root` add a column.
     """
 
@@ -49,7 +116,7 @@ class TableFiles:
                 raise TableError(f"{lacks}: column {name!r} is missing, which {has} has.")
 
     def reads_text(self, column: str) -> bool:
-        """Whether a column is text whatever it holds."""
+        """Whether a column is always read as text."""
         return self.format == "CSV" or column not in self.columns
 
     def chunks(self, columns: Sequence[str] | None = None) -> Iterator[Chunk]:
@@ -78,20 +145,10 @@ TableSource = TableFiles | TableInMemory
 def open_table(source: Any, *, chunk_rows: int = CHUNK_ROWS) -> TableSource:
     """Open a table for reading.
 
-    Parameters
-    ----------
-    source : path, pattern, or table
-        A file, a folder of files, or a pattern such as ``"part-*.parquet"``; a bundled table such
-        as ``"example:conversions"``; or a pyarrow, pandas or polars table. Files are CSV with any
-        separator, TSV, Parquet, Feather or Arrow, and JSON lines; CSV and JSON may be compressed
-        (gz, bz2, zst). Folders named ``column=value`` become a column.
-    chunk_rows : int
-        Rows held in memory at a time.
-
-    Raises
-    ------
-    TableError
-        If it is not a table; the message names the file.
+    `source` is a file, a folder of files, or a pattern such as ``"part-*.parquet"``; a bundled
+    table such as ``"example:conversions"``; or a pyarrow, pandas or polars table. Files are CSV
+    with any separator, TSV, Parquet, Feather or Arrow, and JSON lines; CSV and JSON may be
+    compressed (gz, bz2, zst). Folders named ``column=value`` become a column.
 
     Examples
     --------
@@ -108,7 +165,7 @@ def open_table(source: Any, *, chunk_rows: int = CHUNK_ROWS) -> TableSource:
 
 
 def integer_columns(source: TableSource, names: Sequence[str]) -> list[str]:
-    """Text columns whose every value is a plain integer, without leading zeros."""
+    """Text columns in which every value is a plain integer, without leading zeros."""
     found = [n for n in names if isinstance(source, TableFiles) and source.reads_text(n)]
     for chunk in source.chunks(found) if found else ():
         columns = {name: chunk.batch.column(name) for name in found}
@@ -141,7 +198,7 @@ def _names_of(path: Path) -> list[str]:
 
 
 def _separated(path: Path) -> pacsv.ParseOptions:
-    """The separator that comes most often in the header, outside quotes."""
+    """The most frequent separator of the header, outside quotes."""
     if data_suffix(path) == ".tsv":
         return pacsv.ParseOptions(delimiter="\t")
     with pa.input_stream(str(path), compression="detect") as stream:

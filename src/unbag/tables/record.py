@@ -1,4 +1,4 @@
-"""What a fit found, as plain values for JSON, the console and the report."""
+"""Results of a fit as plain values, for JSON, the console and the report."""
 
 from __future__ import annotations
 
@@ -20,18 +20,8 @@ from unbag.tables.options import FitOptions
 from unbag.tables.roles import Roles
 from unbag.tables.scan import BagTable, scan_table
 
-__all__ = [
-    "checks_record",
-    "data_record",
-    "evaluation_record",
-    "fit_record",
-    "learn_table",
-    "model_of",
-    "plain",
-]
-
 Array = NDArray[Any]
-FEW_BAGS = 10  # fewer tell a risk within a factor of two at best
+FEW_BAGS = 10  # with fewer, the risk is known within a factor of two at best
 N_BINS = 24
 LIBRARIES = ("unbag", "numpy", "scipy", "scikit-learn", "torch", "pyarrow", "lightgbm")
 
@@ -46,7 +36,7 @@ def learn_table(
     table, bag_table : path or table
         As for `unbag.tables.scan_table`.
     roles : Roles
-        Which column means what.
+        Meaning of the columns.
     options : FitOptions, optional
 
     Examples
@@ -63,7 +53,7 @@ def learn_table(
 
 
 def model_of(table: BagTable, fit: TableFit, options: FitOptions, *, command: str) -> TableModel:
-    """The model and its record; classes are called by their columns."""
+    """The model and its record; classes are named by their columns."""
     if table.index.task == "multiclass":
         fit.classifier.classes_ = np.array(table.roles.targets)
     record = fit_record(table, fit, options, command=command)
@@ -73,7 +63,6 @@ def model_of(table: BagTable, fit: TableFit, options: FitOptions, *, command: st
 def fit_record(
     table: BagTable, fit: TableFit, options: FitOptions, *, command: str
 ) -> dict[str, Any]:
-    """The record of a fit."""
     found = fit.evaluation
     seen = fit.split.of(["training", "choosing"])
     settings = {name: getattr(options, name) for name in ("models", "quick", "held_out", "seed")}
@@ -104,14 +93,14 @@ def fit_record(
 
 
 def _baseline(found: Evaluation | AmountEvaluation) -> dict[str, Any] | None:
-    """What is always predicted, its error, and a sentence; of amounts the headline tells it."""
+    """The baseline, its error and a sentence; for amounts the headline has it."""
     if isinstance(found, AmountEvaluation):
         return None
     return vars(found.baseline) | {"verdict": found.baseline.verdict(found["error"])}
 
 
 def importance_record(found: ColumnImportance | None) -> dict[str, Any] | None:
-    """What is lost when a column is permuted, the largest first."""
+    """Rise of the risk when a column is permuted, largest first."""
     if found is None:
         return None
     names = ("value", "low", "high")
@@ -120,18 +109,12 @@ def importance_record(found: ColumnImportance | None) -> dict[str, Any] | None:
 
 
 def few_bags_caution(n_bags: int) -> str:
-    """Warning for fewer than ten bags of evaluation; empty if there are enough.
-
-    Examples
-    --------
-    >>> few_bags_caution(3)[:50], few_bags_caution(30)
-    ('The error and its interval rest on 3 bags only and', '')
-    """
+    """Warning for fewer than ten evaluation bags, else empty."""
     if n_bags >= FEW_BAGS:
         return ""
     return (
-        f"The error and its interval rest on {n_bags} bags only and may be far off. With so few, "
-        "cross-fit in Python: unbag.cross_fit_risk(unbag.BagStackingClassifier(), X, y, bags=ids)."
+        f"The error and its interval are unreliable, because only {n_bags} bags evaluate it. "
+        "Cross-fit in Python: unbag.cross_fit_risk(unbag.BagStackingClassifier(), X, y, bags=ids)."
     )
 
 
@@ -155,7 +138,7 @@ def data_record(table: BagTable) -> dict[str, Any]:
             "prior": np.atleast_1d(np.average(index.proportions, axis=0, weights=index.sizes)),
             "columns": [
                 *({"name": n, "use": use} for n, use in _meaning(table.roles).items()),
-                *({"name": n, "use": "key: kept, not learned from"} for n in table.roles.keys),
+                *({"name": n, "use": "key: copied, not a feature"} for n in table.roles.keys),
                 *({"name": n, "use": "ignored"} for n in table.roles.ignored),
                 *({"name": c.name, "use": c.use} for c in table.encoder.columns_),
             ],
@@ -166,12 +149,12 @@ def data_record(table: BagTable) -> dict[str, Any]:
 
 
 def _meaning(roles: Roles) -> dict[str, str]:
-    """What each column of bags is used for."""
+    """Meaning of each bag column."""
     names = ("average", "sum") if roles.task == "amount" else ("proportion", "count")
     noise = f"variance of known noise in the {names[bool(roles.counts)]}"
     counted = "sum of the bag" if roles.task == "amount" else "positive labels in the bag"
     return {
-        roles.bag: "which bag a row belongs to",
+        roles.bag: "bag of the row",
         **dict.fromkeys(roles.proportions, f"{names[0]} of the bag"),
         **dict.fromkeys(roles.counts, counted),
         **({roles.size: "size of the bag, checked"} if roles.size else {}),
@@ -186,7 +169,7 @@ def _summary(values: Array) -> dict[str, float]:
 
 
 def histogram(values: Array, *, step: float | None) -> dict[str, list[float]]:
-    """Counts and edges; each multiple of `step` gets a bin, if there are few of them.
+    """Counts and edges; with few multiples of `step`, each has a bin.
 
     Examples
     --------
@@ -203,13 +186,12 @@ def histogram(values: Array, *, step: float | None) -> dict[str, list[float]]:
 
 
 def checks_record(report: BagReport) -> dict[str, Any]:
-    """Findings about the bags."""
     names = ("verdict", "plausible", "bias", "n_bags", "findings")
     return plain({name: getattr(report, name) for name in names})
 
 
 def evaluation_record(found: Evaluation | AmountEvaluation) -> dict[str, Any]:
-    """Metrics with intervals, and curves, which amounts have not."""
+    """Metrics with intervals, and curves (amounts have none)."""
     kept = ("roc", "calibration", "confusion", "task", "n_bags", "n_instances", "confidence")
     return plain(
         {
@@ -232,7 +214,7 @@ def _versions() -> dict[str, str]:
 
 
 def plain(value: Any) -> Any:
-    """Numbers, strings, lists and dicts only; what is not finite is None.
+    """Convert to numbers, strings, lists and dicts; non-finite numbers become None.
 
     Examples
     --------

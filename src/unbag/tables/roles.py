@@ -10,41 +10,39 @@ from unbag.arguments import check_names
 from unbag.bags.batch import Task
 from unbag.errors import TableError
 
-__all__ = ["ROUNDING", "Roles"]
-
 ROUNDING = "rounding"
 
 
 @dataclass(frozen=True)
 class Roles:
-    """The meaning of each column of a table.
+    """Meaning of each column of a table.
 
     Parameters
     ----------
     bag : str
-        Column that says which bag a row belongs to.
+        ID of the row's bag.
     proportions : tuple of str
-        Share of positive labels in the row's bag; several for several classes or labels.
+        Share of positive labels in the row's bag; one column per class or label.
     counts : tuple of str
         Number of positive labels in the bag, instead of `proportions`.
     size : str, optional
-        The bag's size as it was counted. If rows of a bag are missing, that is an error.
+        Size of the bag, which is compared with the number of rows.
     noise : str, optional
-        Variance of known noise in the bag's proportion; with `counts`, in its count. Where no
-        column is called so, "rounding" stands for proportions that were rounded.
+        Variance of known noise in the proportion of the bag, or with `counts` in its count.
+        "rounding" means rounded proportions, unless it is the name of a column.
     block : str, optional
-        Block of the bag, such as its day: bags of a block are held out together.
+        Block of the bag, such as its day. Bags of a block are held out together.
     keys : tuple of str
-        Columns that identify a row: kept by `predict`, never learned from.
+        IDs of rows. `predict` copies them; they are not features.
     ignored : tuple of str
         Columns to leave out.
     categories : tuple of str
-        Columns of numbers to read as categories.
+        Numeric columns to read as categories.
     numbers : tuple of str
-        Columns of integers to learn from though they look like IDs.
+        Integer features that look like IDs.
     task : {"binary", "multiclass", "multilabel", "amount"}, optional
-        What the proportions are of; None reads it off them, as `Bags.from_arrays` does. With
-        "amount" they are averages of amounts, and counts are sums.
+        By default inferred from the proportions, as in `Bags.from_arrays`. For "amount",
+        `proportions` are averages and `counts` are sums.
 
     Examples
     --------
@@ -68,40 +66,42 @@ class Roles:
         for several in ("proportions", "counts", "keys", "ignored", "categories", "numbers"):
             check_names(several, getattr(self, several))
         if bool(self.proportions) == bool(self.counts):
-            raise TableError("Name either the proportion column or the count column of the bags.")
+            raise TableError(
+                "Name either proportion columns or count columns, not both or neither."
+            )
         if self.task == "amount" and (len(self.targets) > 1 or self.noise == ROUNDING):
             raise TableError(
-                "Amounts have one column of averages or sums, and the variance of noise is a "
-                f"column; got {self.targets} and the noise {self.noise!r}."
+                "Amounts need one column of averages or sums, and a column of noise variances; "
+                f"got {self.targets} and the noise {self.noise!r}."
             )
         named = [*self.of_bags, *self.keys, *self.ignored, *self.categories, *self.numbers]
         for name in named:
             if named.count(name) > 1:
-                raise TableError(f"Column {name!r} cannot have two meanings.")
+                raise TableError(f"Column {name!r} has two roles; give it one.")
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """Columns with the bags' proportions or counts."""
+        """Columns of the bags' proportions or counts."""
         return self.proportions or self.counts
 
     @property
     def of_bags(self) -> list[str]:
-        """Columns that describe bags, the bag itself first."""
+        """Columns that describe bags, the ID first."""
         noise = None if self.noise == ROUNDING else self.noise
         optional = [name for name in (self.size, noise, self.block) if name is not None]
         return [self.bag, *self.targets, *optional]
 
     def features(self, names: Iterable[str]) -> list[str]:
-        """Columns to learn from: all that have no other meaning."""
+        """Columns without another meaning."""
         taken = {*self.of_bags, *self.keys, *self.ignored}
         found = [name for name in names if name not in taken]
         if not found:
-            raise TableError("No column is left to learn from: all are keys, ignored or of bags.")
+            raise TableError("No feature is left: all columns are keys, ignored or describe bags.")
         return found
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Roles:
-        """From plain values, whose lists become tuples."""
+        """Build from plain values, turning lists into tuples."""
         lists: dict[str, Any] = {
             k: tuple(v) if isinstance(v, list) else v for k, v in values.items()
         }

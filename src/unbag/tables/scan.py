@@ -21,14 +21,12 @@ from unbag.tables.leaks import BagCopies, RepeatedKeys
 from unbag.tables.reading import TableFiles, TableSource, open_table
 from unbag.tables.roles import Roles
 
-__all__ = ["BagTable", "TableBags", "make_bags_of", "read_bags", "scan_table"]
-
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class BagTable:
-    """A table whose bags and columns are known, and that can be read again."""
+    """A table with known bags and columns, which can be read again."""
 
     source: TableSource
     roles: Roles
@@ -37,12 +35,12 @@ class BagTable:
 
     @property
     def columns(self) -> list[str]:
-        """Columns that must be read to train."""
+        """Columns needed for training."""
         return [self.roles.bag, *self.encoder.names]
 
     @property
     def n_bytes(self) -> int:
-        """Memory that all features take."""
+        """Memory of all features."""
         return 4 * self.index.n_rows * len(self.encoder.features)
 
 
@@ -55,15 +53,8 @@ def scan_table(
 ) -> BagTable:
     """Find the bags and decide how each column is used, in one pass.
 
-    Parameters
-    ----------
-    table : path or table
-        Instances, as for `open_table`.
-    roles : Roles
-    bag_table : path or table, optional
-        Table with one row a bag, which then holds the proportions.
-    encoder : TableEncoder, optional
-        That of a fitted model; None makes one from the columns.
+    A `bag_table` has one row per bag, with the proportions. The `encoder` of a fitted model
+    replaces one made from the columns.
 
     Examples
     --------
@@ -82,7 +73,7 @@ def scan_table(
     names = [] if encoder else roles.features(source.names)
     both = [name for name in roles.of_bags[1:] if name in source.names]
     if bags is not None and both:
-        message = f"Column {both[0]!r} is in both tables: that of the bag table is used."
+        message = f"Column {both[0]!r} is in both tables; the one of the bag table is used."
         warnings.warn(message, BagDataWarning, stacklevel=2)
     tally = BagTally(roles, bags, text=_compare_as_text(source, bags, roles.bag))
     copies, keys = BagCopies(roles.bag, names), RepeatedKeys(() if encoder else roles.keys)
@@ -98,12 +89,12 @@ def scan_table(
     encoder = encoder or TableEncoder().fit_scans(scans)
     if not encoder.used:
         uses = "; ".join(f"{column.name}: {column.use}" for column in encoder.columns_)
-        raise TableError(f"No column can be learned from: {uses}.")
+        raise TableError(f"No column is usable as a feature: {uses}.")
     return BagTable(source, roles, index, encoder)
 
 
 def _compare_as_text(source: TableSource, bags: TableSource | None, bag: str) -> bool:
-    """Whether either table has IDs as text, as CSV has: then IDs are compared as text."""
+    """Whether IDs of either table are text, as in CSV."""
     return bags is not None and any(
         isinstance(s, TableFiles) and s.reads_text(bag) for s in (source, bags)
     )
@@ -111,18 +102,18 @@ def _compare_as_text(source: TableSource, bags: TableSource | None, bag: str) ->
 
 @dataclass(frozen=True, eq=False)
 class TableBags:
-    """Bags of a table that are read from its files where they are needed, such as on a worker."""
+    """Bags of a table that are read from its files when needed, such as on a worker."""
 
     table: BagTable
     positions: Array
 
     def take(self, positions: Array) -> Bags:
-        """Read the bags at these of the positions."""
+        """Read the bags at these positions."""
         return read_bags(self.table, self.positions[positions])
 
 
 def read_bags(table: BagTable, positions: Array | None = None) -> Bags:
-    """Read the instances of all bags, or of some by their position in the index, into memory."""
+    """Read all bags, or those at some positions of the index, into memory."""
     n_bags = table.index.n_bags
     positions = np.arange(n_bags) if positions is None else np.unique(positions)
     places = np.full(n_bags, -1, dtype=np.int32)
@@ -142,12 +133,12 @@ def read_bags(table: BagTable, positions: Array | None = None) -> Bags:
 
 
 def make_bags_of(X: Array, places: Array, index: BagIndex, positions: Array | None = None) -> Bags:
-    """Make the bags at these positions from instances and their places among them."""
+    """Make the bags at these positions from rows and the place of each row's bag among them."""
     positions = np.arange(index.n_bags) if positions is None else positions
     rows, ends = grouped(places, len(positions))
     sizes = index.sizes[positions]
     if not (np.diff(ends) == sizes).all():
-        raise TableError("The table changed while it was read: a bag has another size.")
+        raise TableError("The table changed during reading: the size of a bag differs.")
     noise = None if index.noise_variance is None else index.noise_variance[positions]
     ids = index.ids.take(pa.array(positions)).to_pylist()
     return Bags(X, rows, sizes, index.proportions[positions], ids, noise, index.task)

@@ -15,8 +15,6 @@ from unbag.errors import TableError
 from unbag.frames.parsing import is_text
 from unbag.tables.reading import TableSource
 
-__all__ = ["write_page", "write_table"]
-
 
 def write_table(
     path: str | Path,
@@ -25,19 +23,9 @@ def write_table(
     overwrite: bool = False,
     source: TableSource | None = None,
 ) -> int:
-    """Write batches to a CSV or Parquet file, and return the number of rows.
+    r"""Write batches to a CSV or Parquet file, and return the number of rows.
 
-    The first batch decides the columns. After an error nothing is left, and a file that was there
-    before is untouched.
-
-    Parameters
-    ----------
-    path : path
-    batches : iterable of pyarrow.RecordBatch
-    overwrite : bool
-        Whether a file already there may be replaced.
-    source : TableSource, optional
-        Table that is read meanwhile; its files are never replaced.
+    After an error an existing file is unchanged. Files of `source` are never replaced.
 
     Examples
     --------
@@ -46,7 +34,7 @@ def write_table(
     ...     write_table(Path(folder) / "out.csv", [pa.record_batch({"x": [1, 2]})])
     ...     (Path(folder) / "out.csv").read_text()
     2
-    '"x"\\n1\\n2\\n'
+    '"x"\n1\n2\n'
     """
     path = Path(path)
     if any(path.exists() and path.samefile(read) for read in getattr(source, "paths", ())):
@@ -70,7 +58,7 @@ def write_page(path: str | Path, text: str, *, overwrite: bool = False) -> None:
 
 
 def _parquet_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """Without dictionaries for numbers: scores hardly repeat, and looking for it is slow."""
+    """Use no dictionaries for numbers: scores rarely repeat, and the search for repeats is slow."""
     repeated = [field.name for field in schema if is_text(field.type)]
     return pq.ParquetWriter(path, schema, use_dictionary=repeated)
 
@@ -80,7 +68,7 @@ SUFFIXES = {".csv": pacsv.CSVWriter, ".parquet": _parquet_writer, ".pq": _parque
 
 @contextmanager
 def _replacing(path: Path, endings: Collection[str], *, overwrite: bool) -> Iterator[Path]:
-    """Temporary name of an output that may be written, which is renamed at the end."""
+    """Temporary path of an output, renamed at the end."""
     if not path.parent.is_dir():
         raise TableError(f"{path}: there is no folder {path.parent}.")
     if path.is_dir():

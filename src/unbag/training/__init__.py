@@ -1,4 +1,4 @@
-"""Many trials trained at once: `Trial`, the stack, the one training loop, results."""
+"""Training of many trials at once: `Trial`, `Settings`, the training loop, results."""
 
 from unbag.training.loop import Training, train
 from unbag.training.monitor import Criterion, Monitor, held_out_risk

@@ -7,25 +7,15 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-__all__ = ["StackedAdam", "adam_update"]
-
 BETAS = (0.9, 0.999)
 EPSILON = 1e-7
 
 
 class StackedAdam:
-    """Adam on parameters whose first axis may be trials, each with its own learning rate.
+    """Adam on parameters with an optional trial axis (`stacked`), each trial with its own rate.
 
-    `torch.optim.Adam` has one rate for a whole tensor, hence this one. The step count is a tensor,
-    so that a step can be captured in a CUDA graph. Its constants are those of the paper.
-
-    Parameters
-    ----------
-    parameters : list of Tensor
-        Leaves that require gradients.
-    learning_rates : Tensor of shape (n_trials,)
-    stacked : bool
-        Whether the parameters have a trial axis.
+    `torch.optim.Adam` has one rate for a whole tensor. The step count is a tensor, so that a step
+    can be captured in a CUDA graph. The constants are those of the paper.
     """
 
     def __init__(self, parameters: list[Tensor], learning_rates: Tensor, *, stacked: bool) -> None:
@@ -48,7 +38,7 @@ class StackedAdam:
             rate.copy_((self.base_rates * factor).view(rate.shape))
 
     def keep(self, chosen: Tensor, parameters: list[Tensor]) -> None:
-        """Go on with some trials, whose parameters these are."""
+        """Continue with the chosen trials, whose parameters are given."""
         self.parameters = parameters
         self.base_rates = self.base_rates[chosen]
         self.rates = [rate[chosen] for rate in self.rates]

@@ -1,4 +1,4 @@
-"""Minibatches of a stack of trials: row numbers and proportions on the device, drawn once."""
+"""Minibatches of a stack of trials: row numbers and proportions on the device."""
 
 from __future__ import annotations
 
@@ -18,19 +18,6 @@ from unbag.errors import BagDataError, BagDataWarning
 from unbag.training.settings import Settings
 from unbag.training.trial import Trial
 
-__all__ = [
-    "Batch",
-    "TrialData",
-    "all_bags",
-    "are_pixels",
-    "as_inputs",
-    "as_tensor",
-    "make_batch",
-    "trial_data",
-    "warn_of_single_precision",
-]
-
-
 Array = NDArray[Any]
 
 
@@ -38,13 +25,8 @@ Array = NDArray[Any]
 class Batch:
     """One minibatch of every trial in a stack.
 
-    Attributes
-    ----------
-    rows : Tensor of shape (n_trials, n_instances) or (1, n_instances)
-        Row numbers of the instances, bag by bag; once if all trials see the same.
-    proportions : Tensor of shape (n_trials, n_bags) or (n_trials, n_bags, n_outputs)
-    noise_variance : Tensor of shape (n_trials, n_bags), optional
-    sizes : int or Tensor of shape (n_bags,)
+    `rows` has shape (n_trials, n_instances), bag by bag, or (1, n_instances) if all trials share
+    them; `proportions` and `noise_variance` start with axes (n_trials, n_bags).
     """
 
     rows: Tensor
@@ -53,14 +35,14 @@ class Batch:
     sizes: int | Tensor
 
     def bags(self, trials: slice, prior: Tensor, task: Task) -> BagBatch:
-        """What the rule of these trials sees."""
+        """Batch for the rule of these trials."""
         noise = None if self.noise_variance is None else self.noise_variance[trials]
         return BagBatch(self.proportions[trials], self.sizes, noise, prior[trials], task)
 
 
 @dataclass(frozen=True)
 class TrialData:
-    """The bags a trial trains on, its prior, and its batches as positions of bags."""
+    """Bags and prior of a trial, and its batches as positions of bags."""
 
     bags: Bags
     prior: Any
@@ -77,8 +59,7 @@ class TrialData:
 
     @property
     def layout(self) -> tuple[Any, ...]:
-        """Trials with the same layout can be stacked: same number and sizes of bags per batch,
-        and noise or not.
+        """Trials of one layout can be stacked: same sizes of bags and batches, and noise or not.
 
         Unequal bags share it only with trials that draw the same batches.
         """
@@ -89,7 +70,7 @@ class TrialData:
 
 
 def trial_data(trial: Trial, bags: Bags, settings: Settings) -> TrialData:
-    """Estimate the prior, on bags of its own if the rule wants that, and draw the batches."""
+    """Estimate the prior, on separate bags if the rule requires it, and draw the batches."""
     refuse_ranges(bags, "nets")
     if bags.weights is not None:
         raise BagDataError(
@@ -113,10 +94,7 @@ def trial_data(trial: Trial, bags: Bags, settings: Settings) -> TrialData:
 
 
 def make_batch(parts: Sequence[tuple[Bags, Array]], device: torch.device) -> Batch:
-    """One minibatch of each trial on the device, from its bags and positions of some of them.
-
-    Sizes of bags and whether there is noise must be those of the first.
-    """
+    """Minibatch of each trial on the device, from its bags and positions of some of them."""
 
     def stacked(name: str) -> Tensor:
         values = np.stack([getattr(bags, name)[chosen] for bags, chosen in parts])
@@ -161,12 +139,7 @@ def as_tensor(X: Any, device: torch.device) -> Tensor:
 
 
 def warn_of_single_precision(X: Any, *, stacklevel: int = 3) -> None:
-    """Warn of features that vary by less than ten of the steps of single precision around them.
-
-    Examples
-    --------
-    >>> warn_of_single_precision(np.array([[0.0, 1e5], [1.0, 1e5 + 1]]))
-    """
+    """Warn of features that vary by less than ten steps of single precision."""
     if isinstance(X, Tensor) or np.can_cast((X := np.asarray(X)).dtype, np.float32):
         return
     if X.dtype.kind == "O":  # a frame, which is encoded
@@ -189,16 +162,10 @@ def warn_of_single_precision(X: Any, *, stacklevel: int = 3) -> None:
 
 
 def are_pixels(X: Any) -> bool:
-    """Whether instances are images of bytes; bytes in a table are numbers like any others.
-
-    Examples
-    --------
-    >>> are_pixels(torch.zeros(5, 28, 28, dtype=torch.uint8)), are_pixels(np.zeros((5, 3), "uint8"))
-    (True, False)
-    """
+    """Whether instances are images of bytes; bytes in a table are ordinary numbers."""
     return X.ndim > 2 and str(X.dtype).endswith("uint8")
 
 
 def as_inputs(x: Tensor) -> Tensor:
-    """What a model sees of instances: single precision, in which bytes are divided by 255."""
+    """Inputs of a model: single precision, with bytes divided by 255."""
     return x.float().div_(255) if x.dtype == torch.uint8 else x.float()

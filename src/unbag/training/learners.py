@@ -1,4 +1,4 @@
-"""Models that learn side by side: stacked with `torch.func`, or one at a time."""
+"""Models trained side by side: stacked with `torch.func`, or one at a time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from unbag.models import KEY_SUFFIX, advance_key
-
-__all__ = ["STATEFUL_LAYERS", "Learner", "StackedLearner", "learner_of", "why_not_stackable"]
 
 # These draw from a global generator or change their buffers in place, which a stack cannot follow.
 STATEFUL_LAYERS = (
@@ -34,7 +32,7 @@ class Learner:
 
     @property
     def state(self) -> dict[str, Tensor]:
-        """All that training changes, by name: trainable parameters and all buffers."""
+        """Everything that training changes, by name: trainable parameters and all buffers."""
         named = {n: p.detach() for n, p in self.model.named_parameters() if p.requires_grad}
         return named | dict(self.model.named_buffers())
 
@@ -52,7 +50,7 @@ class Learner:
             advance_key(key)
 
     def keep(self, chosen: Tensor) -> None:
-        """Drop all models but these; one model stays."""
+        """Drop all models except the chosen ones; a single model stays."""
 
     def export(self, state: dict[str, Tensor], index: int) -> nn.Module:
         """Copy of model number `index` in this state, on the CPU."""
@@ -111,7 +109,7 @@ def _copy_in_state(model: nn.Module, state: dict[str, Tensor]) -> nn.Module:
 
 
 def why_not_stackable(models: list[nn.Module], x: Tensor) -> str | None:
-    """Reason the models must be trained in turn, or None; tried on one batch `x` of instances."""
+    """Reason why the models must be trained in turn, or None; tested on one batch `x`."""
     for module in models[0].modules():
         if isinstance(module, STATEFUL_LAYERS):
             return f"it holds {type(module).__name__}, which keeps random or running state"

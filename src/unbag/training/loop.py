@@ -1,4 +1,4 @@
-"""The one training loop: a list of trials in, a list of results out."""
+"""The training loop: a list of trials in, a list of results out."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ from unbag.training.settings import Settings
 from unbag.training.stack import Stack, seeded_model
 from unbag.training.trial import Trial, TrialResult
 
-__all__ = ["Training", "train"]
-
 
 def train(
     trials: Sequence[Trial],
@@ -36,28 +34,28 @@ def train(
 ) -> list[TrialResult]:
     """Train many trials at once.
 
-    Trials whose batches have one layout are stacked and trained in one vectorised loop. A model
-    that cannot be stacked is trained trial by trial, with a `StackingWarning` that says why.
+    Trials whose batches have the same layout are stacked and trained in one vectorised loop. If a
+    model cannot be stacked, trials are trained in turn, with a `StackingWarning`.
 
     Parameters
     ----------
     trials : sequence of Trial
         Any mix of rules, learning rates and seeds.
-    bags : Bags, or one for each trial
-        If several, they share one `X`.
+    bags : Bags, or one per trial
+        Several must share one `X`.
     model : str or function
         Name of an architecture, or a function ``(input_shape, n_outputs) -> torch.nn.Module``.
     monitors : sequence of Monitor
         Measured after each epoch.
     settings : Settings, optional
     resume : sequence of TrialResult, optional
-        One for each trial: training starts from its weights, with a fresh optimizer, possibly on
-        other bags. The new epochs are added to its history.
+        One per trial: training starts from its weights, with a fresh optimizer, possibly on other
+        bags. The new epochs are appended to its history.
 
     Returns
     -------
     list of TrialResult
-        In the order of `trials`. On Ctrl-C, the trials begun so far, as they were.
+        In the order of `trials`; after Ctrl-C, the trials that had started.
 
     Notes
     -----
@@ -71,11 +69,9 @@ def train(
     >>> X = np.random.default_rng(0).normal(size=(400, 2)).astype("float32")
     >>> bags = make_bags(X, X[:, 0] > 0, bag_size=10, seed=0)
     >>> results = train([Trial(seed=0)], bags, settings=Settings(max_epochs=3))
-    >>> results[0].history["loss"].shape
-    (3,)
     >>> [longer] = train([Trial(seed=0)], bags, settings=Settings(max_epochs=2), resume=results)
-    >>> longer.n_epochs
-    5
+    >>> longer.history["loss"].shape
+    (5,)
     """
     settings = settings or Settings()
     training = Training(
@@ -89,14 +85,11 @@ def train(
 
 
 class Training:
-    """Trials in training: `run` them up to some epoch, `keep` some of them, and run these on.
+    """Trials in training: `run` them up to an epoch, `keep` some of them, and continue.
 
     Parameters are those of `train`; ``settings.max_epochs`` only scales a cosine schedule.
-
-    Notes
-    -----
-    A trial that goes on gives what it gives when it is never stopped, up to rounding, unless its
-    model draws from torch's generator of a GPU.
+    Continued training equals uninterrupted training up to rounding, unless a model draws from the
+    generator of a GPU.
 
     Examples
     --------
@@ -151,9 +144,9 @@ class Training:
         self._random_states = [torch.Generator().manual_seed(s).get_state() for s in seeds]
 
     def run(self, *, until: int) -> None:
-        """Train until every trial has had so many epochs or has run out of patience.
+        """Train until every trial has had `until` epochs or has run out of patience.
 
-        Ctrl-C ends it; trials that were not begun are dropped.
+        Ctrl-C stops it; trials that had not started are dropped.
         """
         at_once = self.stacks_at_once
         chunks = range(0, len(self.stacks), at_once)
@@ -187,7 +180,7 @@ class Training:
         self.stacks, self.groups = self.stacks[:stop], self.groups[:stop]
 
     def keep(self, chosen: Sequence[int]) -> None:
-        """Go on with these trials, numbered in the order of `results`, and number them anew."""
+        """Continue with these trials, numbered as in `results`, and renumber them."""
         numbers = {old: new for new, old in enumerate(sorted(set(chosen)))}
         kept = []
         for stack, group, state in zip(self.stacks, self.groups, self._random_states, strict=True):
@@ -199,7 +192,7 @@ class Training:
         self.stacks, self.groups, self._random_states = map(list, zip(*kept, strict=True))
 
     def results(self) -> list[TrialResult]:
-        """One result a trial that is still there, in their order."""
+        """Results of the remaining trials in order."""
         found: dict[int, TrialResult] = {}
         for group, stack in zip(self.groups, self.stacks, strict=True):
             found |= dict(zip(group, stack.results(), strict=True))
@@ -207,7 +200,7 @@ class Training:
 
 
 def _common_instances(bags: Sequence[Bags], device: torch.device) -> Tensor:
-    """The one copy of the instances that all trials train on."""
+    """The shared copy of the instances of all trials."""
     X = as_tensor(bags[0].X, device)
     others = {id(b.X): b.X for b in bags if b.X is not bags[0].X}
     for other in (as_tensor(given, device) for given in others.values()):

@@ -1,4 +1,4 @@
-"""Monitors: numbers measured after each epoch, such as the risk on held-out bags."""
+"""Monitors: values measured after each epoch, such as the risk on held-out bags."""
 
 from __future__ import annotations
 
@@ -18,32 +18,14 @@ from unbag.rules.debiased_square import pairwise_risk
 from unbag.training.batches import all_bags, as_inputs, as_tensor
 from unbag.training.learners import Learner
 
-__all__ = [
-    "Criterion",
-    "Monitor",
-    "check_monitors",
-    "held_out_risk",
-    "measure_all",
-    "on_device",
-]
-
 Criterion = Literal["zero_one", "square"]
 
 
 @dataclass(frozen=True, eq=False)
 class Monitor:
-    """A number for each trial, computed from logits on fixed instances.
+    """A value per trial: `measure` of the logits (n_trials, n, n_outputs) on instances `X`.
 
-    Attributes
-    ----------
-    name : str
-        Its key in the history.
-    X : array or tensor of shape (n, ...)
-        Instances.
-    measure : function
-        Takes logits of shape (n_trials, n, n_outputs), returns (n_trials,).
-    chunk : int
-        Instances evaluated at a time.
+    `name` is its key in the history; `chunk` instances are evaluated at a time.
     """
 
     name: str
@@ -82,15 +64,11 @@ def measure_all(monitors: Sequence[Monitor], learner: Learner) -> dict[str, Tens
 def held_out_risk(
     bags: Bags, *, criterion: Criterion = "square", name: str = "held_out_risk"
 ) -> Monitor:
-    r"""Estimate the instance risk on held-out bags, without a label.
+    r"""Estimate the instance risk on held-out bags, without labels.
 
     .. math:: \hat R = \bar r^2 + (1 - 1/N) S^2
 
-    with residuals of hard predictions ("zero_one") or of scores ("square"); with several labels an
-    instance, the average over labels.
-
-    Notes
-    -----
+    with residuals of hard predictions ("zero_one") or of scores ("square"), averaged over labels.
     Unbiased for the 0-1 error or the square loss when instances are i.i.d.
     """
     check_choice("criterion", criterion, get_args(Criterion))
@@ -124,7 +102,7 @@ def _scores(logits: Tensor, task: Task, criterion: Criterion) -> Tensor:
 
 
 def check_monitors(monitors: Sequence[Monitor]) -> None:
-    """Refuse two monitors with one name."""
+    """Raise if two monitors have the same name."""
     names = [monitor.name for monitor in monitors]
     if len(set(names)) < len(names) or "loss" in names:
         raise ValueError(f"monitors must have distinct names other than 'loss', got {names}.")

@@ -1,11 +1,9 @@
-"""A progress bar for long work, silent unless asked for."""
+"""A progress bar for long computations, off by default."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-
-__all__ = ["Tick", "progress_bar"]
 
 Tick = Callable[[Callable[[], str]], None]
 """Called with a function that words the text; it may make a GPU wait, so only a bar calls it."""
@@ -13,7 +11,7 @@ Tick = Callable[[Callable[[], str]], None]
 
 @contextmanager
 def progress_bar(title: str, total: int, *, show: bool, text: str = "") -> Iterator[Tick]:
-    """Yield a function that moves the bar by one and sets the text behind it."""
+    """Yield a function that advances the bar by one and sets its text."""
     if not show:
         yield lambda words: None
         return

@@ -14,20 +14,12 @@ from unbag.training.learners import Learner
 from unbag.training.settings import Settings
 from unbag.training.trial import Stopped, Trial, TrialResult
 
-__all__ = ["Record"]
-
 
 class Record:
     """History of a stack; with a criterion, also the best epoch and state of each trial.
 
-    A trial whose patience has run out is frozen: its history ends and its best state stays, though
-    the stack trains on. So it gives what it gives alone.
-
-    Parameters
-    ----------
-    learner : Learner
-    settings : Settings
-        Its `criterion` names the monitor to minimise, its `patience` the epochs without progress.
+    A trial that runs out of patience is frozen: its history ends and its best state is kept,
+    although the stack continues. So its result is the same as alone.
     """
 
     def __init__(self, learner: Learner, settings: Settings) -> None:
@@ -69,7 +61,7 @@ class Record:
             self.running &= epoch - self.best_epoch < self.patience
 
     def keep(self, chosen: Tensor) -> None:
-        """Forget all trials but these."""
+        """Drop all trials except the chosen ones."""
         self.epochs = [{name: v[chosen] for name, v in epoch.items()} for epoch in self.epochs]
         self.best, self.best_epoch = self.best[chosen], self.best_epoch[chosen]
         self.last_epoch, self.running = self.last_epoch[chosen], self.running[chosen]
@@ -81,12 +73,12 @@ class Record:
         return self.patience is not None and not bool(self.running.any())
 
     def summary(self) -> str:
-        """A few words for the progress bar."""
+        """Text for the progress bar."""
         name = self.criterion or "loss"
         return f"{name.replace('_', ' ')} {float(self.epochs[-1][name].min()):.4f}"
 
     def results(self, trials: Sequence[Trial], input_shape: tuple[int, ...]) -> list[TrialResult]:
-        """One result a trial."""
+        """One result per trial."""
         last = self.criterion is None or not self.epochs
         state = self.learner.state if last else self.kept
         return [

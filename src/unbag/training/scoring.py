@@ -15,8 +15,6 @@ from unbag.bags.batch import as_scores
 from unbag.training.batches import as_inputs, as_tensor
 from unbag.training.trial import TrialResult
 
-__all__ = ["logits_of", "scores_of"]
-
 
 def scores_of(result: TrialResult, X: Any, *, task: Task = "binary") -> NDArray[np.float64]:
     """Probabilities, or amounts, of shape (n,) for one output, (n, n_outputs) otherwise."""
@@ -24,7 +22,7 @@ def scores_of(result: TrialResult, X: Any, *, task: Task = "binary") -> NDArray[
 
 
 def logits_of(result: TrialResult, X: Any, *, task: Task = "binary") -> NDArray[np.float64]:
-    """What the net says before it is turned into probabilities; shapes as in `scores_of`."""
+    """Outputs of the net before they become probabilities; shapes as in `scores_of`."""
     return _by_task(_logits(result, X), task)
 
 

@@ -1,4 +1,4 @@
-"""How a stack is trained; the same for all its trials."""
+"""Settings of a training, the same for all trials of a stack."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any, Literal, get_args
 
 from unbag.arguments import check_choice, check_device, check_whole
 from unbag.bags import Bags
-
-__all__ = ["Schedule", "Settings"]
 
 Schedule = Literal["constant", "cosine"]
 
@@ -22,26 +20,25 @@ MIN_BATCHES = 32
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything about a training that is not the trial's own.
+    """Settings of a training, the same for all its trials.
 
     Parameters
     ----------
     max_epochs : int
     bags_per_batch : int, optional
-        None takes as many as make about 500 instances, but leaves at least 32 batches an epoch
-        if there are bags enough for batches of four.
+        By default about 500 instances' worth, with at least 32 batches per epoch if there are
+        enough bags for batches of four.
     patience : int, optional
         Stop a trial after this many epochs without a better `criterion`, and keep its best weights.
     criterion : str, optional
-        Name of the monitor that decides which epoch is best; None keeps the last epoch.
+        Name of the monitor that selects the best epoch; None keeps the last epoch.
     shuffle : bool
-        Whether batches are drawn at random; otherwise bags are taken as they come. Those of a
-        table larger than memory always are drawn, and anew each epoch.
+        Whether batches are drawn at random, or bags are taken in order.
     batch_seed : int, optional
-        Seed of the batches of all trials, which then see the same ones; None draws each trial's
-        by its own seed. Trials on unequal bags are stacked only if they share batches.
+        Seed of the batches of all trials; by default each trial uses its own seed. Trials on
+        unequal bags are stacked only if they share batches.
     redraw : bool
-        Whether each epoch cuts the bags into batches anew; the paper draws them once.
+        Whether batches are redrawn each epoch; the paper draws them once.
     schedule : {"constant", "cosine"}
         Learning rate over the epochs.
     device : str
@@ -74,12 +71,12 @@ class Settings:
 
     @classmethod
     def from_estimator(cls, estimator: Any, **others: Any) -> Settings:
-        """Settings that an estimator has as parameters of the same name, and others."""
+        """Settings from the parameters of an estimator, and others."""
         names = {f.name for f in fields(cls)} & set(estimator.get_params(deep=False))
         return cls(**{name: getattr(estimator, name) for name in names} | others)
 
     def rate_factor(self, epoch: int) -> float:
-        """Learning rate of an epoch as a share of its base."""
+        """Learning rate of an epoch relative to its base."""
         if self.schedule == "constant":
             return 1.0
         return 0.5 * (1 + math.cos(math.pi * epoch / self.max_epochs))

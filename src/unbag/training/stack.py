@@ -1,4 +1,4 @@
-"""Trials that are trained together: their steps, and everything their epochs need."""
+"""A stack: trials trained together, with their step, optimizer, batches and record."""
 
 from __future__ import annotations
 
@@ -24,11 +24,9 @@ from unbag.training.record import Record
 from unbag.training.settings import Settings
 from unbag.training.trial import Trial, TrialResult
 
-__all__ = ["Stack", "Step", "instance_moments", "seeded_model"]
-
 
 class Step:
-    """A callable that trains every trial of a stack on one batch and adds up their losses."""
+    """Trains every trial of a stack on one batch and accumulates their losses."""
 
     def __init__(
         self,
@@ -138,7 +136,7 @@ class Stack:
         self.end(monitors)
 
     def begin(self, epoch: int) -> None:
-        """Set the learning rate, draw batches if asked to, and start adding up the loss."""
+        """Set the learning rate, redraw batches if requested, and reset the loss."""
         self.optimizer.scale_rates(self.settings.rate_factor(epoch))
         if self.settings.redraw and epoch > 0:
             self.batches = self._cut([d.redrawn(epoch) for d in self.data])
@@ -152,7 +150,7 @@ class Stack:
         self.record.add(values | self._measure(monitors))
 
     def keep(self, chosen: list[int]) -> None:
-        """Go on with some trials, by increasing position; they train as among the others."""
+        """Continue with some trials, by increasing position; each trains as before."""
         index = torch.tensor(chosen, device=self.device)
         self.trials = [self.trials[i] for i in chosen]
         self.data = [self.data[i] for i in chosen]
@@ -170,11 +168,11 @@ class Stack:
         return self.record.finished
 
     def summary(self) -> str:
-        """A few words for the progress bar."""
+        """Text for the progress bar."""
         return self.record.summary()
 
     def results(self) -> list[TrialResult]:
-        """One result a trial, as it is now."""
+        """Current result of each trial."""
         return self.record.results(self.trials, self.input_shape)
 
 
@@ -185,9 +183,9 @@ def seeded_model(
     n_outputs: int,
     moments: Callable[[], Moments] | None = None,
 ) -> nn.Module:
-    """Build a model whose initial weights follow from the trial's seed alone.
+    """Build a model whose initial weights depend on the trial's seed alone.
 
-    A layer that standardises takes the `moments`, which are computed only for it.
+    `moments` are computed only if a layer standardises.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derive_seed(trial.seed, "weights"))
@@ -199,7 +197,7 @@ def seeded_model(
 
 
 def instance_moments(X: Tensor, rows: Any, *, chunk: int = 10_000) -> Moments:
-    """Moments of these rows, some at a time, so that no second copy of them exists."""
+    """Moments of these rows, computed in chunks to avoid a second copy."""
     return join_moments(
         moments_of(as_inputs(X[torch.as_tensor(rows[start : start + chunk], device=X.device)]))
         for start in range(0, len(rows), chunk)

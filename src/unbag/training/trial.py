@@ -1,4 +1,4 @@
-"""`Trial`, the settings of one training, and `TrialResult`, the trained model."""
+"""`Trial`, the specification of one training, and `TrialResult`, the trained model."""
 
 from __future__ import annotations
 
@@ -11,22 +11,12 @@ from torch import nn
 
 from unbag.rules import DebiasedSquare, Rule
 
-__all__ = ["Stopped", "Trial", "TrialResult"]
-
 Stopped = Literal["max_epochs", "patience", "interrupted"]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One training: a rule, a learning rate and a seed.
-
-    Everything random about a trial follows from `seed`, so it is the same alone or in a stack.
-
-    Parameters
-    ----------
-    rule : Rule
-    learning_rate : float
-    seed : int
+    """One training: a rule, a learning rate and a seed, which determines everything random.
 
     Examples
     --------
@@ -45,17 +35,17 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class TrialResult:
-    """A trained model and how it got there.
+    """A trained model and its history.
 
     Attributes
     ----------
     trial : Trial
     model : torch.nn.Module
-        On the CPU, in evaluation mode; with early stopping, as it was at `best_epoch`.
+        On the CPU, in evaluation mode; with early stopping, as of `best_epoch`.
     history : dict of str to array of shape (n_epochs,)
-        The mean training loss ("loss") and every monitor, after each epoch.
+        Mean training loss ("loss") and every monitor, after each epoch.
     best_epoch : int
-        Epoch, counted from 0, the weights are from.
+        Epoch of the weights, counted from 0.
     stopped : {"max_epochs", "patience", "interrupted"}
     stacked : bool
         Whether it was trained together with other trials.
@@ -73,11 +63,11 @@ class TrialResult:
 
     @property
     def n_epochs(self) -> int:
-        """Epochs that were run."""
+        """Number of epochs."""
         return len(self.history["loss"])
 
     def after(self, earlier: TrialResult) -> TrialResult:
-        """The same, with the history of the training that it went on from before its own."""
+        """The same result with the history of an earlier training in front."""
         history = {
             name: np.concatenate([earlier.history[name], values])
             for name, values in self.history.items()
@@ -86,5 +76,5 @@ class TrialResult:
         return replace(self, history=history, best_epoch=earlier.n_epochs + self.best_epoch)
 
     def last(self, name: str) -> float:
-        """Value of a monitor at the epoch the weights are from."""
+        """Value of a monitor at the epoch of the weights."""
         return float(np.asarray(self.history[name])[self.best_epoch])
