@@ -16,8 +16,8 @@ if TYPE_CHECKING:
         BagBoostingRegressor,
         BagClassifier,
         BagEMClassifier,
+        BagGaussianProcessClassifier,
         BagImageClassifier,
-        BagKernelClassifier,
         BagLogisticClassifier,
         BagPoissonRegressor,
         BagRegressor,
@@ -51,7 +51,7 @@ _HOMES = {
     "unbag": "planning rules",
     "unbag.bags": "BagBatch BagKFold BagTarget Bags make_bags split_bags",
     "unbag.estimators": "BagBoostingClassifier BagBoostingRegressor BagClassifier BagEMClassifier "
-    "BagImageClassifier BagKernelClassifier BagLogisticClassifier BagPoissonRegressor "
+    "BagImageClassifier BagGaussianProcessClassifier BagLogisticClassifier BagPoissonRegressor "
     "BagRegressor BagRidgeClassifier BagRidgeRegressor BagStackingClassifier",
     "unbag.evaluation": "bag_learning_curve bag_scorer check_bags check_flip column_importance "
     "compare_models cross_fit_risk cross_fit_scores estimate_groups estimate_risk evaluate "

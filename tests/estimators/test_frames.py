@@ -10,7 +10,7 @@ import unbag
 from unbag import (
     BagBoostingClassifier,
     BagClassifier,
-    BagKernelClassifier,
+    BagGaussianProcessClassifier,
     BagRidgeClassifier,
     cross_fit_risk,
 )
@@ -38,7 +38,7 @@ def problem(rng):
 
 CLASSIFIERS = [
     BagRidgeClassifier(),
-    BagKernelClassifier(random_state=0),
+    BagGaussianProcessClassifier(random_state=0),
     BagClassifier(max_epochs=30, random_state=0),
     BagBoostingClassifier(random_state=0),
 ]

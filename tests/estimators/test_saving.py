@@ -8,7 +8,12 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from torch import nn
 
-from unbag import BagBoostingClassifier, BagClassifier, BagKernelClassifier, BagRidgeClassifier
+from unbag import (
+    BagBoostingClassifier,
+    BagClassifier,
+    BagGaussianProcessClassifier,
+    BagRidgeClassifier,
+)
 from unbag.estimators import ModelFolderError
 from unbag.rules import DebiasedSquare, ProportionSquare
 
@@ -76,7 +81,7 @@ def build(input_shape, n_outputs):
 FITTED_OTHERWISE = [
     BagClassifier("proportion_square", "linear", max_epochs=2, schedule="cosine", random_state=3),
     BagClassifier(DebiasedSquare(debias="moving", beta=0.5), max_epochs=2, device="cpu"),
-    BagKernelClassifier(penalties=[0.1, 1.0], n_waves=20, random_state=1),
+    BagGaussianProcessClassifier(n_waves=20, random_state=1),
     BagRidgeClassifier(penalties=[0.1, 1.0]),
     BagBoostingClassifier(rule="count_likelihood", n_estimators=3, n_runs=1, reg_lambda=2.0),
 ]

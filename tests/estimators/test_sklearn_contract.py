@@ -14,14 +14,20 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import unbag
-from unbag import BagClassifier, BagKernelClassifier, BagKFold, BagRidgeClassifier, BagTarget
+from unbag import (
+    BagClassifier,
+    BagGaussianProcessClassifier,
+    BagKFold,
+    BagRidgeClassifier,
+    BagTarget,
+)
 from unbag.errors import BagDataError, SplitBagsWarning
 
 
 @parametrize_with_checks(
     [
         BagClassifier(max_epochs=20, random_state=0),
-        BagKernelClassifier(random_state=0),
+        BagGaussianProcessClassifier(random_state=0),
         BagRidgeClassifier(),
     ]
 )

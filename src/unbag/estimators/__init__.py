@@ -4,8 +4,8 @@ from unbag.estimators.boosting import BagBoostingClassifier
 from unbag.estimators.boosting_regressor import BagBoostingRegressor
 from unbag.estimators.classifier import BagClassifier
 from unbag.estimators.em import BagEMClassifier
+from unbag.estimators.gaussian_process import BagGaussianProcessClassifier
 from unbag.estimators.image import BagImageClassifier
-from unbag.estimators.kernel import BagKernelClassifier
 from unbag.estimators.logistic import BagLogisticClassifier
 from unbag.estimators.poisson_regressor import BagPoissonRegressor
 from unbag.estimators.regressor import BagRegressor
@@ -19,8 +19,8 @@ __all__ = [
     "BagBoostingRegressor",
     "BagClassifier",
     "BagEMClassifier",
+    "BagGaussianProcessClassifier",
     "BagImageClassifier",
-    "BagKernelClassifier",
     "BagLogisticClassifier",
     "BagPoissonRegressor",
     "BagRegressor",

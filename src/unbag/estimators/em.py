@@ -43,9 +43,10 @@ class BagEMClassifier(BlockEstimator):
         `HistGradientBoostingClassifier`.
     n_rounds : int
         Rounds of E-step and M-step; 0 fits the start alone.
-    start : {"auto", "rate", "linear", "ridge"}
+    start : {"auto", "rate", "linear", "ridge", "process"}
         Origin of the first scores. "rate": the classifier fitted to the rate of each row's bag.
-        "linear": `BagLogisticClassifier`. "ridge": `BagRidgeClassifier`. "auto" chooses "rate" or
+        "linear": `BagLogisticClassifier`. "ridge": `BagRidgeClassifier`. "process":
+        `BagGaussianProcessClassifier`. "auto" chooses "rate" or
         "linear" by the likelihood of held-out counts.
     cv : int
         Folds of whole bags.
@@ -104,7 +105,7 @@ class BagEMClassifier(BlockEstimator):
     estimator: Any = None
     _: KW_ONLY
     n_rounds: int = 6
-    start: Literal["auto", "rate", "linear", "ridge"] = "auto"
+    start: Literal["auto", "rate", "linear", "ridge", "process"] = "auto"
     cv: int = 3
     relaxation: float | None = None
     calibrate: bool = True

@@ -12,13 +12,14 @@ from scipy.special import expit, logit
 from unbag.bags import Bags, Task
 from unbag.estimators.columns import filled, scaled_columns
 from unbag.estimators.count_regression import SUREST, BagCounts, fold_slope, shift_to_counts
+from unbag.estimators.gaussian_process import BagGaussianProcessClassifier
 from unbag.estimators.logistic import BagLogisticClassifier
 from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.estimators.soft_labels import SoftLearner, SoftModel, normalised
 from unbag.posterior import bag_posterior
 
 Array = NDArray[Any]
-Start = Literal["rate", "linear", "ridge"]
+Start = Literal["rate", "linear", "ridge", "process"]
 # Prior deviation of the slope of scores that were fitted to posteriors; slopes are kept within a
 # factor of two of one. Scores fitted to the rates of bags are flatter by about the bag's size.
 SLOPE_SPREAD, SLOPE_RANGE = 0.5, (0.5, 2.0)
@@ -130,9 +131,13 @@ def started(state: EMState, start: Start) -> tuple[Array, Calibration, Array, Ar
         model: Any = BagRidgeClassifier(standardise=False)
         if start == "linear":
             model = BagLogisticClassifier(penalties=penalties, bag_effects=state.bag_effects)
+        if start == "process":
+            model = BagGaussianProcessClassifier(
+                bag_effects=state.bag_effects, random_state=state.seed
+            )
         found[own] = model.fit_bags(kept)._scores(X[own]).reshape(own.sum(), -1)
     # Scores of the ridge are clipped ones: none of them is certain.
-    found = np.clip(found, 0.02, 0.98) if start == "ridge" else found
+    found = np.clip(found, 0.02, 0.98) if start in ("ridge", "process") else found
     return *calibrated(state, found), None
 
 

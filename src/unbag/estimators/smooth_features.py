@@ -66,7 +66,7 @@ class SmoothFeatures:
 
     def _scaled(self, X: Array, scale: Array) -> Self:
         """The same with every block centred and of unit variance, by these rows."""
-        blocks, n_steps = self._blocks(X), len(self.columns)
+        blocks, n_steps = self._raw(X), len(self.columns)
         factor = [1 / scale, np.ones(n_steps), np.ones(len(self.phases))]
         for i, block in enumerate(blocks):
             total = (block.var(axis=0) * factor[i] ** 2).sum()
@@ -75,13 +75,19 @@ class SmoothFeatures:
         parts = self.directions, self.phases, self.columns, self.thresholds
         return type(self)(*parts, centre, np.concatenate(factor))
 
-    def _blocks(self, X: Array) -> tuple[Array, Array, Array]:
+    def _raw(self, X: Array) -> tuple[Array, Array, Array]:
         steps = (X[:, self.columns] > self.thresholds).astype(float)
         return X, steps, np.cos(X @ self.directions + self.phases)
 
+    @property
+    def blocks(self) -> Array:
+        """Block of each column: 0 for features, 1 for steps, 2 for waves."""
+        sizes = [len(self.directions), len(self.columns), len(self.phases)]
+        return np.repeat(np.arange(3), sizes)
+
     def __call__(self, X: Array) -> Array:
         """Columns of shape (n_instances, n_columns)."""
-        blocks = self._blocks(np.asarray(X, dtype=float))
+        blocks = self._raw(np.asarray(X, dtype=float))
         return (np.concatenate(blocks, axis=1) - self.centre) * self.factor
 
 

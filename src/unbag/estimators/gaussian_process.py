@@ -1,0 +1,203 @@
+"""`BagGaussianProcessClassifier`: smooth functions of the features, for few bags."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, fields, replace
+from functools import reduce
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from unbag.arguments import check_whole
+from unbag.bags import Bags
+from unbag.estimators.base import BagEstimator
+from unbag.estimators.closed_form import BagStatistics, project_to_simplex
+from unbag.estimators.smooth_features import SmoothFeatures
+from unbag.randomness import draw_seed, numpy_generator
+
+Array = NDArray[Any]
+CHUNK = 8192  # rows whose columns are in memory at once
+# Prior of the shares, noise first: a label is mostly noise, and few blocks of columns explain it.
+DIRICHLET = (2.0, 0.5, 0.5, 0.5)
+# Variance of an effect of natural groups, in units of that of a label, as powers of ten.
+EFFECT_POWERS = (-4.0, -0.5)
+N_DRAWS = 300
+# More bags hardly change the shares, whose likelihood takes cubic time.
+MAX_BAGS = 500
+LEAST_NOISE = 0.05
+
+
+@dataclass(eq=False, repr=False)
+class BagGaussianProcessClassifier(BagEstimator):
+    r"""Gaussian process regression of proportions, whose variance components the bags tell.
+
+    A label of an instance with features :math:`x` is :math:`y = \mu + \sum_b g_b(x) + e`. The
+    functions :math:`g_b` are linear in one of three blocks of `SmoothFeatures`: the features,
+    steps, or waves. Every :math:`g_b` and the noise :math:`e` have a share :math:`h` of the
+    variance of a label,
+
+    .. math:: \operatorname{Var} g_b(x) = h_b \, p (1 - p), \qquad
+              \operatorname{Var} e = h_0 \, p (1 - p), \qquad \textstyle\sum h = 1,
+
+    so that proportions are jointly Gaussian. The shares are averaged over their posterior. The
+    scores are the best linear prediction from all proportions.
+
+    Parameters
+    ----------
+    n_waves : int
+        Random waves; more of them are nearer to a Gaussian kernel.
+    bag_effects : bool
+        Whether bags may have effects of their own, as natural groups have: noise whose variance
+        does not fall with the size of the bag.
+    random_state : int, RandomState, Generator or None
+        Seed of the waves and of draws of the shares.
+
+    Attributes
+    ----------
+    features_ : SmoothFeatures
+    coef_ : array of shape (n_columns, n_outputs)
+        Weights of its columns.
+    intercept_ : array of shape (n_outputs,)
+    variance_shares_ : array of shape (n_outputs, 4)
+        Posterior means of :math:`h`: noise, features, steps, waves.
+    classes_ : array
+        Class labels.
+
+    Notes
+    -----
+    The variance of a label is known from the overall rate, so the spread of the proportions says
+    how much of it the features explain. Without evidence of that, scores shrink to the rate. In
+    genetics the same model estimates heritability from relatives.
+
+    References
+    ----------
+    rasmussen2006gaussian
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 2)); labels = abs(X[:, 0]) > 1
+    >>> bags = np.repeat(np.arange(100), 20)
+    >>> y = labels.reshape(100, 20).mean(axis=1)[bags]
+    >>> clf = BagGaussianProcessClassifier(random_state=0).fit(X, y, bags=bags)
+    >>> bool((clf.predict(X) == labels).mean() > 0.9)
+    True
+    """
+
+    _: KW_ONLY
+    n_waves: int = 300
+    bag_effects: bool = False
+    random_state: Any = None
+
+    def _fit(self, data: Bags) -> Self:
+        check_whole("n_waves", self.n_waves, least=1)
+        seed, data = draw_seed(self.random_state), data.gathered()
+        self.features_ = SmoothFeatures.of(data.X, n_waves=self.n_waves, seed=seed)
+        bags = column_means(self.features_, data)
+        draws = prior_draws(seed, bag_effects=self.bag_effects)
+        chosen = numpy_generator(seed, "evidence").permutation(data.n_bags)[:MAX_BAGS]
+        shares, coef, intercept = [], [], []
+        for proportions in bags.proportions.T:
+            own = replace(bags, proportions=proportions)
+            few = BagProcess(own.take(np.sort(chosen)), self.features_.blocks)
+            shares.append(posterior_mean(few, draws))
+            weights, mean = BagProcess(own, self.features_.blocks).weights(shares[-1])
+            coef.append(weights)
+            intercept.append(mean)
+        self.variance_shares_ = np.array(shares)[:, :-1]
+        self.coef_, self.intercept_ = np.column_stack(coef), np.array(intercept)
+        return self
+
+    def _scores(self, X: Array) -> Array:
+        starts = range(0, len(X), CHUNK)
+        parts = [self.features_(X[i : i + CHUNK]) @ self.coef_ for i in starts]
+        scores = np.concatenate(parts) + self.intercept_
+        multiclass = self.task_ == "multiclass"
+        return self._by_task(project_to_simplex(scores) if multiclass else np.clip(scores, 0, 1))
+
+    def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        tensors = {f"features_{name}": value for name, value in vars(self.features_).items()}
+        names = ("coef", "intercept", "variance_shares")
+        return {}, tensors | {name: getattr(self, f"{name}_") for name in names}
+
+    def _restore(
+        self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
+    ) -> None:
+        for name in ("coef", "intercept", "variance_shares"):
+            setattr(self, f"{name}_", tensors[name])
+        names = [field.name for field in fields(SmoothFeatures)]
+        self.features_ = SmoothFeatures(**{name: tensors[f"features_{name}"] for name in names})
+
+
+class BagProcess:
+    r"""Proportions times the root of the bag's size, as Gaussian variables.
+
+    Their covariance is :math:`p (1 - p)` times
+    :math:`\sum_b h_b Z_b Z_b^\top + \operatorname{diag}(h_0 + t k_i + k_i s_i / (p (1 - p)))`, with
+    :math:`Z_b` the bag means of a block of columns and :math:`t` the variance of bag effects.
+    """
+
+    def __init__(self, bags: BagStatistics, blocks: Array) -> None:
+        self.sizes, self.blocks = bags.sizes, blocks
+        rate = np.clip(np.average(bags.proportions, weights=bags.weights), 0.001, 0.999)
+        self.variance = rate * (1 - rate)
+        self.noise = bags.sizes * bags.noise / self.variance
+        self.root = np.sqrt(bags.sizes)
+        self.columns = self.root[:, None] * bags.means
+        self.target = self.root * bags.proportions
+
+    def log_evidence(self, draws: Array) -> Array:
+        """Log likelihood of rows of `prior_draws`, with the intercept integrated out."""
+        parts = [self.columns[:, self.blocks == b] for b in range(self.blocks.max() + 1)]
+        squares = np.stack([part @ part.T for part in parts])
+        return np.array([self._log_evidence(draw, squares) for draw in draws])
+
+    def _log_evidence(self, draw: Array, squares: Array) -> float:
+        covariance = np.tensordot(draw[1:-1], squares, axes=1)
+        covariance[np.diag_indices(len(covariance))] += self._diagonal(draw)
+        factor = cho_factor(covariance, lower=True, check_finite=False)
+        root = cho_solve(factor, self.root)
+        precision = self.root @ root
+        residual = self.target - self.root * (root @ self.target / precision)
+        square = residual @ cho_solve(factor, residual) / self.variance
+        return float(-np.log(np.diag(factor[0])).sum() - 0.5 * (np.log(precision) + square))
+
+    def _diagonal(self, draw: Array) -> Array:
+        return max(draw[0], LEAST_NOISE) + draw[-1] * self.sizes + self.noise
+
+    def weights(self, draw: Array) -> tuple[Array, float]:
+        """Weights of the columns, and the intercept."""
+        design = np.column_stack([self.columns, self.root])
+        weighted = design / self._diagonal(draw)[:, None]
+        precision = weighted.T @ design
+        inverse = 1 / np.maximum(draw[1:-1], 1e-12)[self.blocks]
+        precision[np.diag_indices(len(inverse))] += inverse
+        solution = cho_solve(cho_factor(precision, check_finite=False), weighted.T @ self.target)
+        return solution[:-1], float(solution[-1])
+
+
+def prior_draws(seed: int, *, bag_effects: bool) -> Array:
+    """Rows of shares, noise first, and the variance of a bag's effect."""
+    rng = numpy_generator(seed, "shares")
+    shares = rng.dirichlet(DIRICHLET, N_DRAWS)
+    effects = 10 ** rng.uniform(*EFFECT_POWERS, N_DRAWS) if bag_effects else np.zeros(N_DRAWS)
+    return np.column_stack([shares, effects])
+
+
+def posterior_mean(process: BagProcess, draws: Array) -> Array:
+    """Mean of draws from the prior, weighted by their likelihood."""
+    evidence = process.log_evidence(draws)
+    likelihood = np.exp(evidence - evidence.max())
+    return np.asarray(likelihood @ draws / likelihood.sum())
+
+
+def column_means(features: SmoothFeatures, data: Bags) -> BagStatistics:
+    """Bag means of the columns, from some of the bags at a time."""
+    step, parts = max(1, int(CHUNK / data.sizes.mean())), []
+    for start in range(0, data.n_bags, step):
+        part = data.take(np.arange(start, min(start + step, data.n_bags))).gathered()
+        parts.append(BagStatistics.of(replace(part, X=features(part.X))))
+    return reduce(BagStatistics.joined, parts)
