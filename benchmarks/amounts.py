@@ -28,7 +28,13 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from unbag import BagBoostingRegressor, BagRegressor, BagRidgeRegressor, evaluate
+from unbag import (
+    BagBoostingRegressor,
+    BagGaussianProcessRegressor,
+    BagRegressor,
+    BagRidgeRegressor,
+    evaluate,
+)
 from unbag.randomness import numpy_generator
 
 sys.path.insert(0, str(Path(__file__).parent / "tables"))
@@ -86,6 +92,7 @@ LEARNERS: dict[str, Callable[[int], Any]] = {
     "boosting, 400 trees": lambda seed: BagBoostingRegressor(cv=0, random_state=seed),
     "boosting": lambda seed: BagBoostingRegressor(random_state=seed),
     "net": lambda seed: BagRegressor(n_nets=1, max_epochs=30, random_state=seed),
+    "process": lambda seed: BagGaussianProcessRegressor(random_state=seed),
     "EM of trees": lambda seed: EMOfTrees(seed=seed),
 }
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         BagClassifier,
         BagEMClassifier,
         BagGaussianProcessClassifier,
+        BagGaussianProcessRegressor,
         BagImageClassifier,
         BagLogisticClassifier,
         BagPoissonRegressor,
@@ -51,8 +52,9 @@ _HOMES = {
     "unbag": "planning rules",
     "unbag.bags": "BagBatch BagKFold BagTarget Bags make_bags split_bags",
     "unbag.estimators": "BagBoostingClassifier BagBoostingRegressor BagClassifier BagEMClassifier "
-    "BagImageClassifier BagGaussianProcessClassifier BagLogisticClassifier BagPoissonRegressor "
-    "BagRegressor BagRidgeClassifier BagRidgeRegressor BagStackingClassifier",
+    "BagGaussianProcessClassifier BagGaussianProcessRegressor BagImageClassifier "
+    "BagLogisticClassifier BagPoissonRegressor BagRegressor BagRidgeClassifier BagRidgeRegressor "
+    "BagStackingClassifier",
     "unbag.evaluation": "bag_learning_curve bag_scorer check_bags check_flip column_importance "
     "compare_models cross_fit_risk cross_fit_scores estimate_groups estimate_risk evaluate "
     "privacy_noise repair_flip search_trials",

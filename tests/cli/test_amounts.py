@@ -39,7 +39,7 @@ FIT = ["--bag", "bag", "--ignore", "noise", "--ignore", "day"]
 def test_a_table_of_averages_is_fitted_and_judged(folder):
     record = json.loads((folder / "model" / "fit.json").read_text())
     assert record["data"]["task"] == "amount" and record["chosen"] == "ridge"
-    assert {c["name"] for c in record["candidates"]} == {"ridge", "boosting"}
+    assert {c["name"] for c in record["candidates"]} == {"ridge", "process", "boosting"}
     assert record["evaluation"]["metrics"]["r2"]["value"] > 0.9
     page = (folder / "model" / "report.html").read_text()
     assert "R2: share of the variance" in page and "Averages: energy" in page

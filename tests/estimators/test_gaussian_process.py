@@ -8,7 +8,12 @@ from sklearn.metrics import roc_auc_score
 
 from unbag import BagGaussianProcessClassifier, BagRidgeClassifier
 from unbag.estimators.closed_form import BagStatistics
-from unbag.estimators.gaussian_process import BagProcess, posterior_mean, prior_draws
+from unbag.estimators.gaussian_process import (
+    BagProcess,
+    label_variance,
+    posterior_mean,
+    prior_draws,
+)
 from unbag.estimators.smooth_features import SmoothFeatures
 
 BLOCKS = np.array([0, 0, 1, 1, 1, 2])
@@ -36,7 +41,7 @@ def test_weights_are_the_best_linear_prediction(rng):
     inverse, ones = np.linalg.inv(covariance(bags, DRAW)), np.ones(9)
     intercept = ones @ inverse @ bags.proportions / (ones @ inverse @ ones)
     expected = DRAW[1:-1][BLOCKS] * (bags.means.T @ inverse @ (bags.proportions - intercept))
-    coef, found = BagProcess(bags, BLOCKS).weights(DRAW)
+    coef, found = BagProcess(bags, BLOCKS, label_variance(bags, "binary")).weights(DRAW)
     np.testing.assert_allclose(coef, expected, atol=1e-10)
     assert found == pytest.approx(intercept)
 
@@ -51,7 +56,7 @@ def test_evidence_is_the_density_of_contrasts(rng):
         of_contrasts = rate * (1 - rate) * contrasts @ covariance(bags, draw) @ contrasts.T
         law = multivariate_normal(cov=of_contrasts)
         expected.append(law.logpdf(contrasts @ bags.proportions))
-    found = BagProcess(bags, BLOCKS).log_evidence(np.array(draws))
+    found = BagProcess(bags, BLOCKS, label_variance(bags, "binary")).log_evidence(np.array(draws))
     assert found[1] - found[0] == pytest.approx(expected[1] - expected[0])
 
 
@@ -64,7 +69,7 @@ def surprise(seed, *, variance=1.0, n_worlds=150):
         bags = BagStatistics(means, np.full(25, 0.5), sizes, np.zeros(25))
         truth[0] = max(truth[0], 0.05)  # the least noise that is allowed for
         own = np.linalg.cholesky(variance * covariance(bags, truth) / 4) @ rng.normal(size=25)
-        process = BagProcess(bags, BLOCKS)
+        process = BagProcess(bags, BLOCKS, label_variance(bags, "binary"))
         process.target = process.root * own
         gaps.append((posterior_mean(process, draws) - truth)[[0, 1, 2, 3]])
     gaps = np.array(gaps)

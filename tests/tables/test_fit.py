@@ -168,7 +168,7 @@ def test_the_default_stack_is_saved_and_predicts_the_same(rng, tmp_path, monkeyp
     table, labels = make_table(rng, n_bags=120)
     model = learn_table(table, ROLES, options=FitOptions(quick=installed))
     names = {candidate["name"] for candidate in model.record["candidates"]}
-    assert {"prior", "ridge", "logistic"} <= names
+    assert {"prior", "process"} <= names
     assert any(name.startswith("em_") for name in names) == installed
     again = TableModel.load(model.save(tmp_path / "m"))
     assert again.predict(table).equals(model.predict(table))

@@ -4,7 +4,10 @@ from unbag.estimators.boosting import BagBoostingClassifier
 from unbag.estimators.boosting_regressor import BagBoostingRegressor
 from unbag.estimators.classifier import BagClassifier
 from unbag.estimators.em import BagEMClassifier
-from unbag.estimators.gaussian_process import BagGaussianProcessClassifier
+from unbag.estimators.gaussian_process import (
+    BagGaussianProcessClassifier,
+    BagGaussianProcessRegressor,
+)
 from unbag.estimators.image import BagImageClassifier
 from unbag.estimators.logistic import BagLogisticClassifier
 from unbag.estimators.poisson_regressor import BagPoissonRegressor
@@ -20,6 +23,7 @@ __all__ = [
     "BagClassifier",
     "BagEMClassifier",
     "BagGaussianProcessClassifier",
+    "BagGaussianProcessRegressor",
     "BagImageClassifier",
     "BagLogisticClassifier",
     "BagPoissonRegressor",

@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from unbag.bags import Bags
 from unbag.estimators.boosting import BagBoostingClassifier
 from unbag.estimators.em import BagEMClassifier
+from unbag.estimators.gaussian_process import BagGaussianProcessClassifier
 from unbag.estimators.logistic import BagLogisticClassifier
 from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.extras import has_module
@@ -32,14 +33,14 @@ Candidates = dict[str, Any]
 ONLY_PRIOR = 1e12
 # With fewer bags the rates of bags say too little for a start.
 MIN_BAGS_FOR_RATES = 100
-# Weights before any bag was seen; those of other candidates are 1.
-FIRST_GUESS = {"prior": 0.0, "rate_logistic": 0.0}
+# Candidates that get weight from the bags alone.
+NAIVE = ("prior", "rate_logistic")
 
 
 def default_candidates(
     data: Bags, *, natural: bool, quick: bool, seed: int
 ) -> list[tuple[str, Any]]:
-    """Prior, naive models, linear ones and trees, as far as the bags can serve them.
+    """Prior, linear models, a Gaussian process and trees, as far as the bags can serve them.
 
     Parameters
     ----------
@@ -51,16 +52,18 @@ def default_candidates(
     """
     common: dict[str, Any] = {"bag_effects": natural, "random_state": seed}
     few = data.n_bags < MIN_BAGS_FOR_RATES
-    rounds = 2 if quick or natural else 3 if few else 5
     found: list[tuple[str, Any]] = [
         ("prior", BagRidgeClassifier(penalties=[ONLY_PRIOR], standardise=False)),
-        ("ridge", BagRidgeClassifier(standardise=False)),
-        ("logistic", BagLogisticClassifier(**common)),
+        ("process", BagGaussianProcessClassifier(**common)),
     ]
-    if not quick:
+    if natural or quick or not few:
+        found.append(("logistic", BagLogisticClassifier(**common)))
+    if natural and not quick:
         naive = LogisticRegression(max_iter=300)
+        found.append(("ridge", BagRidgeClassifier(standardise=False)))
         found.append(("rate_logistic", BagEMClassifier(naive, n_rounds=0, start="rate", **common)))
-    if not few and not quick and has_module("lightgbm"):
+        found.append(("em", BagEMClassifier(random_state=seed)))
+    if not (few or natural or quick) and has_module("lightgbm"):
         grown = BagBoostingClassifier(
             rule="count_likelihood", n_estimators=300, n_runs=1, random_state=seed
         )
@@ -68,7 +71,7 @@ def default_candidates(
     for name, start, leaves in _trees(natural=natural, few=few, quick=quick):
         em = BagEMClassifier(
             start=start,  # type: ignore[arg-type]
-            n_rounds=rounds,
+            n_rounds=2 if quick or natural else 3 if few else 5,
             relaxation=1.0 if natural else None,
             max_leaf_nodes=leaves,
             # Folds of few or unlike bags differ much, and so do the fits.
@@ -76,8 +79,6 @@ def default_candidates(
             random_state=seed,
         )
         found.append((name, em))
-    if natural and not quick:
-        found.append(("em", BagEMClassifier(random_state=seed)))
     return found
 
 
@@ -87,23 +88,20 @@ def _trees(*, natural: bool, few: bool, quick: bool) -> list[tuple[str, str, int
     Small trees learn weak signals, large ones interactions. Rates of natural groups are no start
     for trees, which find the groups by their features.
     """
-    linear = ("em_linear", "linear", 15 if natural else 6)
-    if natural or few:
-        ridge = ("em_ridge", "ridge", linear[2])
-        return [ridge, linear] if few and not quick else [linear]
+    process, rate_small = (
+        ("em_process", "process", 15 if natural else 6),
+        ("em_rate_small", "rate", 4),
+    )
+    if natural or (quick and few):
+        return [process]
     if quick:
         return [("em_rate", "rate", 6)]
-    return [("em_rate", "rate", 15), ("em_rate_small", "rate", 4), linear]
+    return [process, rate_small] if few else [process, rate_small, ("em_rate", "rate", 15)]
 
 
-def first_guess(names: Sequence[str], *, natural: bool) -> Array:
-    """Weights of candidates before any bag was seen, up to a factor.
-
-    The constant and the naive model get weight from the bags alone. For random bags the linear
-    start with small trees after it is the best single candidate where bags are few.
-    """
-    known = FIRST_GUESS if natural else FIRST_GUESS | {"em_linear": 3.0}
-    return np.array([known.get(name, 1.0) for name in names])
+def first_guess(names: Sequence[str]) -> Array:
+    """Weights of candidates before any bag was seen, up to a factor."""
+    return np.array([float(name not in NAIVE) for name in names])
 
 
 def check_candidates(given: Sequence[tuple[str, Any]]) -> Candidates:

@@ -1,4 +1,4 @@
-"""`BagGaussianProcessClassifier`: smooth functions of the features, for few bags."""
+"""Gaussian processes of labels and of amounts: smooth functions of the features, for few bags."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from unbag.arguments import check_whole
-from unbag.bags import Bags
+from unbag.bags import Bags, Task
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.closed_form import BagStatistics, project_to_simplex
+from unbag.estimators.instances import InstanceEstimator
+from unbag.estimators.regressor_base import BagRegressorBase
 from unbag.estimators.smooth_features import SmoothFeatures
 from unbag.randomness import draw_seed, numpy_generator
 
@@ -28,10 +30,54 @@ N_DRAWS = 300
 # More bags hardly change the shares, whose likelihood takes cubic time.
 MAX_BAGS = 500
 LEAST_NOISE = 0.05
+LEARNED = ("coef", "intercept", "variance_shares")
+
+
+class ProcessModel(InstanceEstimator):
+    """What the processes of labels and of amounts share: options, equations, prediction."""
+
+    n_waves: int
+    bag_effects: bool
+    random_state: Any
+
+    def _fit_process(self, data: Bags) -> None:
+        check_whole("n_waves", self.n_waves, least=1)
+        seed, data = draw_seed(self.random_state), data.gathered()
+        self.features_ = SmoothFeatures.of(data.X, n_waves=self.n_waves, seed=seed)
+        bags = column_means(self.features_, data)
+        draws = prior_draws(seed, bag_effects=self.bag_effects)
+        chosen = numpy_generator(seed, "evidence").permutation(data.n_bags)[:MAX_BAGS]
+        shares, coef, intercept = [], [], []
+        for proportions in bags.proportions.T:
+            own = replace(bags, proportions=proportions)
+            process = BagProcess(own, self.features_.blocks, label_variance(own, data.task))
+            shares.append(posterior_mean(process.take(np.sort(chosen)), draws))
+            weights, mean = process.weights(shares[-1])
+            coef.append(weights)
+            intercept.append(mean)
+        self.variance_shares_ = np.array(shares)[:, :-1]
+        self.coef_, self.intercept_ = np.column_stack(coef), np.array(intercept)
+
+    def _linear(self, X: Array) -> Array:
+        starts = range(0, len(X), CHUNK)
+        parts = [self.features_(X[i : i + CHUNK]) @ self.coef_ for i in starts]
+        return np.concatenate(parts) + self.intercept_
+
+    def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        tensors = {f"features_{name}": value for name, value in vars(self.features_).items()}
+        return {}, tensors | {name: getattr(self, f"{name}_") for name in LEARNED}
+
+    def _restore(
+        self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
+    ) -> None:
+        for name in LEARNED:
+            setattr(self, f"{name}_", tensors[name])
+        names = [field.name for field in fields(SmoothFeatures)]
+        self.features_ = SmoothFeatures(**{name: tensors[f"features_{name}"] for name in names})
 
 
 @dataclass(eq=False, repr=False)
-class BagGaussianProcessClassifier(BagEstimator):
+class BagGaussianProcessClassifier(BagEstimator, ProcessModel):
     r"""Gaussian process regression of proportions, whose variance components the bags tell.
 
     A label of an instance with features :math:`x` is :math:`y = \mu + \sum_b g_b(x) + e`. The
@@ -93,61 +139,81 @@ class BagGaussianProcessClassifier(BagEstimator):
     random_state: Any = None
 
     def _fit(self, data: Bags) -> Self:
-        check_whole("n_waves", self.n_waves, least=1)
-        seed, data = draw_seed(self.random_state), data.gathered()
-        self.features_ = SmoothFeatures.of(data.X, n_waves=self.n_waves, seed=seed)
-        bags = column_means(self.features_, data)
-        draws = prior_draws(seed, bag_effects=self.bag_effects)
-        chosen = numpy_generator(seed, "evidence").permutation(data.n_bags)[:MAX_BAGS]
-        shares, coef, intercept = [], [], []
-        for proportions in bags.proportions.T:
-            own = replace(bags, proportions=proportions)
-            few = BagProcess(own.take(np.sort(chosen)), self.features_.blocks)
-            shares.append(posterior_mean(few, draws))
-            weights, mean = BagProcess(own, self.features_.blocks).weights(shares[-1])
-            coef.append(weights)
-            intercept.append(mean)
-        self.variance_shares_ = np.array(shares)[:, :-1]
-        self.coef_, self.intercept_ = np.column_stack(coef), np.array(intercept)
+        self._fit_process(data)
         return self
 
     def _scores(self, X: Array) -> Array:
-        starts = range(0, len(X), CHUNK)
-        parts = [self.features_(X[i : i + CHUNK]) @ self.coef_ for i in starts]
-        scores = np.concatenate(parts) + self.intercept_
-        multiclass = self.task_ == "multiclass"
+        scores, multiclass = self._linear(X), self.task_ == "multiclass"
         return self._by_task(project_to_simplex(scores) if multiclass else np.clip(scores, 0, 1))
 
-    def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        tensors = {f"features_{name}": value for name, value in vars(self.features_).items()}
-        names = ("coef", "intercept", "variance_shares")
-        return {}, tensors | {name: getattr(self, f"{name}_") for name in names}
 
-    def _restore(
-        self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
-    ) -> None:
-        for name in ("coef", "intercept", "variance_shares"):
-            setattr(self, f"{name}_", tensors[name])
-        names = [field.name for field in fields(SmoothFeatures)]
-        self.features_ = SmoothFeatures(**{name: tensors[f"features_{name}"] for name in names})
+@dataclass(eq=False, repr=False)
+class BagGaussianProcessRegressor(BagRegressorBase, ProcessModel):
+    """Gaussian process regression of single amounts from averages of bags.
+
+    The model is that of `BagGaussianProcessClassifier`. The variance of an amount comes from the
+    spread of the averages between bags.
+
+    Parameters
+    ----------
+    n_waves : int
+        Random waves; more of them are nearer to a Gaussian kernel.
+    bag_effects : bool
+        Whether bags may have effects of their own, as natural groups have.
+    random_state : int, RandomState, Generator or None
+        Seed of the waves and of draws of the shares.
+
+    Attributes
+    ----------
+    features_ : SmoothFeatures
+    coef_ : array of shape (n_columns, 1)
+        Weights of its columns.
+    intercept_ : array of shape (1,)
+    variance_shares_ : array of shape (1, 4)
+        Posterior means of the shares of variance: noise, features, steps, waves.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 2)); amounts = 5 * X[:, 0] ** 2 + rng.normal(size=2000)
+    >>> bags = np.repeat(np.arange(100), 20)
+    >>> y = amounts.reshape(100, 20).mean(axis=1)[bags]
+    >>> model = BagGaussianProcessRegressor(random_state=0).fit(X, y, bags=bags)
+    >>> bool(model.score(X, amounts) > 0.8)
+    True
+    """
+
+    _: KW_ONLY
+    n_waves: int = 300
+    bag_effects: bool = False
+    random_state: Any = None
+
+    def _fit_amounts(self, data: Bags) -> None:
+        self._fit_process(data)
+
+    def _amounts(self, X: Array) -> Array:
+        return self._linear(X)[:, 0]
 
 
 class BagProcess:
     r"""Proportions times the root of the bag's size, as Gaussian variables.
 
-    Their covariance is :math:`p (1 - p)` times
-    :math:`\sum_b h_b Z_b Z_b^\top + \operatorname{diag}(h_0 + t k_i + k_i s_i / (p (1 - p)))`, with
-    :math:`Z_b` the bag means of a block of columns and :math:`t` the variance of bag effects.
+    Their covariance is the variance of a label times
+    :math:`\sum_b h_b Z_b Z_b^\top + \operatorname{diag}(h_0 + t k_i + k_i s_i / v)`, with
+    :math:`Z_b` the bag means of a block of columns, :math:`t` the variance of bag effects, and
+    :math:`v` that of a label.
     """
 
-    def __init__(self, bags: BagStatistics, blocks: Array) -> None:
-        self.sizes, self.blocks = bags.sizes, blocks
-        rate = np.clip(np.average(bags.proportions, weights=bags.weights), 0.001, 0.999)
-        self.variance = rate * (1 - rate)
-        self.noise = bags.sizes * bags.noise / self.variance
+    def __init__(self, bags: BagStatistics, blocks: Array, variance: float) -> None:
+        self.bags, self.sizes, self.blocks, self.variance = bags, bags.sizes, blocks, variance
+        self.noise = bags.sizes * bags.noise / variance
         self.root = np.sqrt(bags.sizes)
         self.columns = self.root[:, None] * bags.means
         self.target = self.root * bags.proportions
+
+    def take(self, chosen: Array) -> BagProcess:
+        """Some of the bags."""
+        return BagProcess(self.bags.take(chosen), self.blocks, self.variance)
 
     def log_evidence(self, draws: Array) -> Array:
         """Log likelihood of rows of `prior_draws`, with the intercept integrated out."""
@@ -177,6 +243,16 @@ class BagProcess:
         precision[np.diag_indices(len(inverse))] += inverse
         solution = cho_solve(cho_factor(precision, check_finite=False), weighted.T @ self.target)
         return solution[:-1], float(solution[-1])
+
+
+def label_variance(bags: BagStatistics, task: Task) -> float:
+    """That of a label from the overall rate, that of an amount from the spread between bags."""
+    mean = np.average(bags.proportions, weights=bags.weights)
+    if task != "amount":
+        rate = np.clip(mean, 0.001, 0.999)
+        return float(rate * (1 - rate))
+    squares = bags.weights @ (bags.proportions - mean) ** 2
+    return float(squares) / max(len(bags.sizes) - 1, 1)
 
 
 def prior_draws(seed: int, *, bag_effects: bool) -> Array:

@@ -59,10 +59,10 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
     Parameters
     ----------
     candidates : sequence of (str, estimator), optional
-        Names and estimators that take bags. By default: the constant prior, the naive logistic
-        regression on rates, ridge, logistic regression by counts, EM around boosted trees of
-        several sizes and starts and, from a hundred bags on, trees boosted by the likelihood of
-        counts. For natural groups also `BagEMClassifier` as it comes.
+        Names and estimators that take bags. By default: the constant prior, a Gaussian process,
+        EM around boosted trees of several sizes and starts and, from a hundred bags on, logistic
+        regression by counts and trees boosted by the likelihood of counts. For natural groups:
+        prior, process, linear models, the naive one among them, and EM around trees.
     grouping : {"auto", "random", "natural"}
         Whether bags are random groups of instances. "auto" tests whether proportions and features
         vary between bags as they do for random groups.
@@ -210,7 +210,7 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
         """Set the weights and the risks."""
         cross = CrossFit.of(scores, data, folds)
         natural = self.grouping_ == "natural"
-        by, guess = "likelihood" if natural else "risk", first_guess(names, natural=natural)
+        by, guess = "likelihood" if natural else "risk", first_guess(names)
         weights = np.full(len(names), 1 / len(names))
         if data.n_bags >= MIN_BAGS and len(names) > 1:
             weights = bagged_weights(cross, by=by, seed=seed, guess=guess)

@@ -19,6 +19,7 @@ from unbag.errors import BagDataWarning, TableError
 from unbag.estimators import (
     BagBoostingRegressor,
     BagClassifier,
+    BagGaussianProcessRegressor,
     BagRegressor,
     BagRidgeClassifier,
     BagRidgeRegressor,
@@ -51,6 +52,7 @@ KINDS: dict[str, type[Any]] = {
         BagRidgeClassifier,
         BagClassifier,
         BagRidgeRegressor,
+        BagGaussianProcessRegressor,
         BagBoostingRegressor,
         BagRegressor,
     )

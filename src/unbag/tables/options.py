@@ -17,6 +17,8 @@ from unbag.estimators import (
     BagBoostingRegressor,
     BagClassifier,
     BagEMClassifier,
+    BagGaussianProcessClassifier,
+    BagGaussianProcessRegressor,
     BagLogisticClassifier,
     BagRegressor,
     BagRidgeClassifier,
@@ -32,8 +34,8 @@ ROWS_SEEN, MANY_VALUES = 10_000_000, 1_000_000
 NETS = tuple(RULES)
 TREES = ("em", "boosting", "count_boosting")  # of LightGBM
 STREAMED = ("ridge", "debiased_square", "proportion_log", "easy_log")
-REGRESSORS = ("ridge", "boosting", "debiased_square")
-MODELS = ("prior", "ridge", "logistic", "rate_logistic", *TREES, *NETS)
+REGRESSORS = ("ridge", "process", "boosting", "debiased_square")
+MODELS = ("prior", "ridge", "process", "logistic", "rate_logistic", *TREES, *NETS)
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,10 @@ class FitOptions:
     ----------
     models : tuple of str
         Candidates of the stack; by default those of `BagStackingClassifier`. "prior", "ridge",
-        "logistic" (likelihood of counts), "rate_logistic" (naive, on the rates of bags), "em" (EM
-        around boosted trees), "boosting" and "count_boosting" (trees by the debiased square loss
-        and by the likelihood of counts), or a rule of `unbag.rules.RULES` for a net. Trees need
+        "process" (a Gaussian process), "logistic" (likelihood of counts), "rate_logistic" (naive,
+        on the rates of bags), "em" (EM around boosted trees), "boosting" and "count_boosting"
+        (trees by the debiased square loss and by the likelihood of counts), or a rule of
+        `unbag.rules.RULES` for a net. Trees need
         the extra ``unbag[gbm]``. Tables larger than `memory` allow "ridge" and nets only; the one
         with the lowest error on held-out bags is used.
     quick : bool
@@ -137,6 +140,7 @@ def _learner(name: str, options: FitOptions, bags: Bags, *, natural: bool) -> An
     makers: dict[str, Any] = {
         "prior": lambda: BagRidgeClassifier(penalties=[ONLY_PRIOR]),
         "ridge": BagRidgeClassifier,
+        "process": lambda: BagGaussianProcessClassifier(**effects, **seed),
         "logistic": lambda: BagLogisticClassifier(**effects, **seed),
         "rate_logistic": lambda: BagEMClassifier(
             LogisticRegression(max_iter=300), n_rounds=0, start="rate", **effects, **seed
@@ -149,15 +153,16 @@ def _learner(name: str, options: FitOptions, bags: Bags, *, natural: bool) -> An
 
 
 def regressors_of(options: FitOptions, n_rows: int) -> dict[str, Any]:
-    """Candidates for amounts: those requested, or ridge and trees (or a net)."""
+    """Candidates for amounts: those requested, or ridge, process and trees (or a net)."""
     unknown = [name for name in options.models if name not in REGRESSORS]
     if unknown:
         raise TableError(
             f"Model {unknown[0]!r} is for labels. For amounts use {', '.join(REGRESSORS)} (a net)."
         )
-    default = ("ridge", "boosting" if has_module("lightgbm") else "debiased_square")
+    default = ("ridge", "process", "boosting" if has_module("lightgbm") else "debiased_square")
     makers: dict[str, Any] = {
         "ridge": BagRidgeRegressor,
+        "process": lambda: BagGaussianProcessRegressor(random_state=options.seed),
         "boosting": lambda: BagBoostingRegressor(random_state=options.seed),
         "debiased_square": lambda: BagRegressor(
             max_epochs=options.epochs_on(n_rows), random_state=options.seed
