@@ -142,6 +142,13 @@ _EVERY_METHOD = (
         bag_class("BagRidgeClassifier"),
         needs="BagRidgeClassifier",
     ),
+    Method(
+        "process",
+        "ours",
+        "`BagGaussianProcessClassifier()`",
+        bag_class("BagGaussianProcessClassifier"),
+        needs="BagGaussianProcessClassifier",
+    ),
     Method("net", "ours", "`BagClassifier()`", bag_class("BagClassifier"), needs="BagClassifier"),
     Method(
         "boosting",
