@@ -62,7 +62,6 @@ def default_candidates(
         naive = LogisticRegression(max_iter=300)
         found.append(("ridge", BagRidgeClassifier(standardise=False)))
         found.append(("rate_logistic", BagEMClassifier(naive, n_rounds=0, start="rate", **common)))
-        found.append(("em", BagEMClassifier(random_state=seed)))
     if not (few or natural or quick) and has_module("lightgbm"):
         grown = BagBoostingClassifier(
             rule="count_likelihood", n_estimators=300, n_runs=1, random_state=seed
@@ -88,15 +87,13 @@ def _trees(*, natural: bool, few: bool, quick: bool) -> list[tuple[str, str, int
     Small trees learn weak signals, large ones interactions. Rates of natural groups are no start
     for trees, which find the groups by their features.
     """
-    process, rate_small = (
-        ("em_process", "process", 15 if natural else 6),
-        ("em_rate_small", "rate", 4),
-    )
-    if natural or (quick and few):
-        return [process]
-    if quick:
-        return [("em_rate", "rate", 6)]
-    return [process, rate_small] if few else [process, rate_small, ("em_rate", "rate", 15)]
+    process = ("em_process", "process", 15 if natural else 6)
+    small, large = ("em_rate_small", "rate", 4), ("em_rate", "rate", 15)
+    if natural:
+        return [process] if quick else [process, ("em_linear", "linear", 15)]
+    if few:
+        return [process] if quick else [process, small]
+    return [("em_rate", "rate", 6)] if quick else [process, small, large]
 
 
 def first_guess(names: Sequence[str]) -> Array:

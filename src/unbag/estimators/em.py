@@ -46,8 +46,8 @@ class BagEMClassifier(BlockEstimator):
     start : {"auto", "rate", "linear", "ridge", "process"}
         Origin of the first scores. "rate": the classifier fitted to the rate of each row's bag.
         "linear": `BagLogisticClassifier`. "ridge": `BagRidgeClassifier`. "process":
-        `BagGaussianProcessClassifier`. "auto" chooses "rate" or
-        "linear" by the likelihood of held-out counts.
+        `BagGaussianProcessClassifier`. "auto": "rate" or "process", by the likelihood of held-out
+        counts.
     cv : int
         Folds of whole bags.
     relaxation : float, optional
@@ -162,7 +162,7 @@ class BagEMClassifier(BlockEstimator):
         """Start with the largest likelihood of held-out counts."""
         if self.start != "auto":
             return self.start
-        starts: tuple[Start, ...] = ("rate", "linear")
+        starts: tuple[Start, ...] = ("rate", "process")
         return min(starts, key=lambda start: state.minus_log(started(state, start)[0]))
 
     def _relaxation(self, n_bags: int) -> float:
