@@ -1,16 +1,21 @@
 """`BagGaussianProcessClassifier`: its columns, its equations, and what few bags teach it."""
 
+from dataclasses import replace
+from functools import reduce
+
 import numpy as np
 import pytest
 from scipy.linalg import null_space
 from scipy.stats import multivariate_normal
 from sklearn.metrics import roc_auc_score
 
-from unbag import BagGaussianProcessClassifier, BagRidgeClassifier
+from unbag import BagGaussianProcessClassifier, BagRidgeClassifier, Bags
 from unbag.estimators.closed_form import BagStatistics
 from unbag.estimators.gaussian_process import (
     BagProcess,
-    label_variance,
+    column_means,
+    few_weights,
+    many_weights,
     posterior_mean,
     prior_draws,
 )
@@ -35,15 +40,19 @@ def covariance(bags, draw):
     return between + np.diag(draw[0] / bags.sizes + draw[-1] + bags.noise / (rate * (1 - rate)))
 
 
+def process_of(bags):
+    rate = np.average(bags.proportions, weights=bags.weights)
+    return BagProcess(bags, BLOCKS, rate * (1 - rate))
+
+
 def test_weights_are_the_best_linear_prediction(rng):
     """Against covariances of the functions with the proportions."""
     bags = bags_of(rng)
     inverse, ones = np.linalg.inv(covariance(bags, DRAW)), np.ones(9)
     intercept = ones @ inverse @ bags.proportions / (ones @ inverse @ ones)
     expected = DRAW[1:-1][BLOCKS] * (bags.means.T @ inverse @ (bags.proportions - intercept))
-    coef, found = BagProcess(bags, BLOCKS, label_variance(bags, "binary")).weights(DRAW)
-    np.testing.assert_allclose(coef, expected, atol=1e-10)
-    assert found == pytest.approx(intercept)
+    found = process_of(bags).weights(DRAW)
+    np.testing.assert_allclose(found, [*expected, intercept], atol=1e-10)
 
 
 def test_evidence_is_the_density_of_contrasts(rng):
@@ -56,7 +65,7 @@ def test_evidence_is_the_density_of_contrasts(rng):
         of_contrasts = rate * (1 - rate) * contrasts @ covariance(bags, draw) @ contrasts.T
         law = multivariate_normal(cov=of_contrasts)
         expected.append(law.logpdf(contrasts @ bags.proportions))
-    found = BagProcess(bags, BLOCKS, label_variance(bags, "binary")).log_evidence(np.array(draws))
+    found = process_of(bags).log_evidence(np.array(draws))
     assert found[1] - found[0] == pytest.approx(expected[1] - expected[0])
 
 
@@ -69,7 +78,7 @@ def surprise(seed, *, variance=1.0, n_worlds=150):
         bags = BagStatistics(means, np.full(25, 0.5), sizes, np.zeros(25))
         truth[0] = max(truth[0], 0.05)  # the least noise that is allowed for
         own = np.linalg.cholesky(variance * covariance(bags, truth) / 4) @ rng.normal(size=25)
-        process = BagProcess(bags, BLOCKS, label_variance(bags, "binary"))
+        process = process_of(bags)
         process.target = process.root * own
         gaps.append((posterior_mean(process, draws) - truth)[[0, 1, 2, 3]])
     gaps = np.array(gaps)
@@ -84,6 +93,19 @@ def test_posterior_means_are_right_on_average(seed):
 @pytest.mark.statistical
 def test_a_label_of_another_variance_is_noticed(seed):
     assert surprise(seed, variance=0.25) > 4
+
+
+def test_many_bags_have_the_solution_of_few(rng, monkeypatch):
+    """Equations as large as the columns, some bags at a time, beside those as large as the bags."""
+    monkeypatch.setattr("unbag.estimators.gaussian_process.CHUNK", 50)
+    X, ids = rng.normal(size=(300, 2)), np.repeat(np.arange(30), 10)
+    data = Bags.from_arrays(X, bags=ids, y=rng.random(30)[ids], noise_variance=0.01)
+    features = SmoothFeatures.of(X, n_waves=20, seed=0)
+    bags = reduce(BagStatistics.joined, column_means(features, data))
+    own = replace(bags, proportions=bags.proportions[:, 0])
+    process = BagProcess(own, features.blocks, 0.2)
+    many = many_weights(features, data, [process], [DRAW])
+    np.testing.assert_allclose(many, few_weights([process], [DRAW]), atol=1e-8)
 
 
 def test_blocks_of_columns_have_unit_variance(rng):

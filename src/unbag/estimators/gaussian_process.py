@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from unbag.arguments import check_whole
-from unbag.bags import Bags, Task
+from unbag.bags import Bags
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.closed_form import BagStatistics, project_to_simplex
 from unbag.estimators.instances import InstanceEstimator
@@ -44,19 +45,19 @@ class ProcessModel(InstanceEstimator):
         check_whole("n_waves", self.n_waves, least=1)
         seed, data = draw_seed(self.random_state), data.gathered()
         self.features_ = SmoothFeatures.of(data.X, n_waves=self.n_waves, seed=seed)
-        bags = column_means(self.features_, data)
-        draws = prior_draws(seed, bag_effects=self.bag_effects)
         chosen = numpy_generator(seed, "evidence").permutation(data.n_bags)[:MAX_BAGS]
-        shares, coef, intercept = [], [], []
-        for proportions in bags.proportions.T:
-            own = replace(bags, proportions=proportions)
-            process = BagProcess(own, self.features_.blocks, label_variance(own, data.task))
-            shares.append(posterior_mean(process.take(np.sort(chosen)), draws))
-            weights, mean = process.weights(shares[-1])
-            coef.append(weights)
-            intercept.append(mean)
-        self.variance_shares_ = np.array(shares)[:, :-1]
-        self.coef_, self.intercept_ = np.column_stack(coef), np.array(intercept)
+        few = reduce(BagStatistics.joined, column_means(self.features_, data.take(np.sort(chosen))))
+        draws = prior_draws(seed, bag_effects=self.bag_effects)
+        processes, found = [], []
+        for output, variance in enumerate(label_variances(data)):
+            own = replace(few, proportions=few.proportions[:, output])
+            processes.append(BagProcess(own, self.features_.blocks, variance))
+            found.append(posterior_mean(processes[-1], draws))
+        self.variance_shares_ = np.array(found)[:, :-1]
+        few_bags = data.n_bags <= MAX_BAGS
+        solve = few_weights if few_bags else partial(many_weights, self.features_, data)
+        solutions = solve(processes, found)
+        self.coef_, self.intercept_ = solutions[:, :-1].T, solutions[:, -1]
 
     def _linear(self, X: Array) -> Array:
         starts = range(0, len(X), CHUNK)
@@ -211,48 +212,73 @@ class BagProcess:
         self.columns = self.root[:, None] * bags.means
         self.target = self.root * bags.proportions
 
-    def take(self, chosen: Array) -> BagProcess:
-        """Some of the bags."""
-        return BagProcess(self.bags.take(chosen), self.blocks, self.variance)
-
     def log_evidence(self, draws: Array) -> Array:
         """Log likelihood of rows of `prior_draws`, with the intercept integrated out."""
-        parts = [self.columns[:, self.blocks == b] for b in range(self.blocks.max() + 1)]
-        squares = np.stack([part @ part.T for part in parts])
-        return np.array([self._log_evidence(draw, squares) for draw in draws])
+        squares = self._squares()
+        return np.array([self._solved(draw, squares)[0] for draw in draws])
 
-    def _log_evidence(self, draw: Array, squares: Array) -> float:
+    def _squares(self) -> Array:
+        parts = [self.columns[:, self.blocks == b] for b in range(self.blocks.max() + 1)]
+        return np.stack([part @ part.T for part in parts])
+
+    def _solved(self, draw: Array, squares: Array) -> tuple[float, Array, float]:
+        """Log likelihood, residuals times the inverse covariance, and the intercept."""
         covariance = np.tensordot(draw[1:-1], squares, axes=1)
         covariance[np.diag_indices(len(covariance))] += self._diagonal(draw)
         factor = cho_factor(covariance, lower=True, check_finite=False)
         root = cho_solve(factor, self.root)
         precision = self.root @ root
-        residual = self.target - self.root * (root @ self.target / precision)
-        square = residual @ cho_solve(factor, residual) / self.variance
-        return float(-np.log(np.diag(factor[0])).sum() - 0.5 * (np.log(precision) + square))
+        intercept = root @ self.target / precision
+        residual = self.target - self.root * intercept
+        solved = cho_solve(factor, residual)
+        square = np.log(precision) + residual @ solved / self.variance
+        return float(-np.log(np.diag(factor[0])).sum() - 0.5 * square), solved, float(intercept)
 
     def _diagonal(self, draw: Array) -> Array:
         return max(draw[0], LEAST_NOISE) + draw[-1] * self.sizes + self.noise
 
-    def weights(self, draw: Array) -> tuple[Array, float]:
-        """Weights of the columns, and the intercept."""
+    def weights(self, draw: Array) -> Array:
+        """Weights of the columns, and the intercept as the last."""
+        _, solved, intercept = self._solved(draw, self._squares())
+        return np.append(draw[1:-1][self.blocks] * (solved @ self.columns), intercept)
+
+    def equations(self, draw: Array) -> tuple[Array, Array]:
+        """Normal equations of the weights and the intercept, without the penalty."""
         design = np.column_stack([self.columns, self.root])
         weighted = design / self._diagonal(draw)[:, None]
-        precision = weighted.T @ design
-        inverse = 1 / np.maximum(draw[1:-1], 1e-12)[self.blocks]
-        precision[np.diag_indices(len(inverse))] += inverse
-        solution = cho_solve(cho_factor(precision, check_finite=False), weighted.T @ self.target)
-        return solution[:-1], float(solution[-1])
+        return weighted.T @ design, weighted.T @ self.target
 
 
-def label_variance(bags: BagStatistics, task: Task) -> float:
-    """That of a label from the overall rate, that of an amount from the spread between bags."""
-    mean = np.average(bags.proportions, weights=bags.weights)
-    if task != "amount":
-        rate = np.clip(mean, 0.001, 0.999)
-        return float(rate * (1 - rate))
-    squares = bags.weights @ (bags.proportions - mean) ** 2
-    return float(squares) / max(len(bags.sizes) - 1, 1)
+def few_weights(processes: Sequence[BagProcess], draws: Sequence[Array]) -> Array:
+    """Weights and intercept of each output, from equations as large as the number of bags."""
+    return np.array([process.weights(draw) for process, draw in zip(processes, draws, strict=True)])
+
+
+def many_weights(
+    features: SmoothFeatures, data: Bags, processes: Sequence[BagProcess], draws: Sequence[Array]
+) -> Array:
+    """The same from equations as large as the number of columns, with some bags in memory."""
+    penalties = [1 / np.maximum(np.append(d[1:-1][features.blocks], np.inf), 1e-12) for d in draws]
+    matrices, vectors = [np.diag(p) for p in penalties], [np.zeros(len(p)) for p in penalties]
+    for part in column_means(features, data):
+        for i, (process, draw) in enumerate(zip(processes, draws, strict=True)):
+            own = replace(part, proportions=part.proportions[:, i])
+            matrix, vector = BagProcess(own, features.blocks, process.variance).equations(draw)
+            matrices[i] += matrix
+            vectors[i] += vector
+    pairs = zip(matrices, vectors, strict=True)
+    return np.array([cho_solve(cho_factor(m, check_finite=False), v) for m, v in pairs])
+
+
+def label_variances(data: Bags) -> list[float]:
+    """Variance of a label from the overall rate, of an amount from the spread between bags."""
+    bags = BagStatistics.of(replace(data, X=np.zeros((len(data.X), 1))))
+    rates = np.average(bags.proportions, weights=bags.weights, axis=0)
+    if data.task != "amount":
+        rates = np.clip(rates, 0.001, 0.999)
+        return list(rates * (1 - rates))
+    squares = bags.weights @ (bags.proportions - rates) ** 2
+    return list(squares / max(data.n_bags - 1, 1))
 
 
 def prior_draws(seed: int, *, bag_effects: bool) -> Array:
@@ -270,10 +296,9 @@ def posterior_mean(process: BagProcess, draws: Array) -> Array:
     return np.asarray(likelihood @ draws / likelihood.sum())
 
 
-def column_means(features: SmoothFeatures, data: Bags) -> BagStatistics:
-    """Bag means of the columns, from some of the bags at a time."""
-    step, parts = max(1, int(CHUNK / data.sizes.mean())), []
+def column_means(features: SmoothFeatures, data: Bags) -> Iterator[BagStatistics]:
+    """Bag means of the columns, some of the bags at a time."""
+    step = max(1, int(CHUNK / data.sizes.mean()))
     for start in range(0, data.n_bags, step):
         part = data.take(np.arange(start, min(start + step, data.n_bags))).gathered()
-        parts.append(BagStatistics.of(replace(part, X=features(part.X))))
-    return reduce(BagStatistics.joined, parts)
+        yield BagStatistics.of(replace(part, X=features(part.X)))
