@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,32 +14,17 @@ from unbag.images.loop import Forward, ImageBags, ImageBatch, LoopSettings, trai
 from unbag.posterior.classes import tilted_classes
 from unbag.rules import ProportionLog
 
-__all__ = ["Consistency", "ConsistencySettings", "certainty", "fine_tune"]
-
 TOLERANCE = 1e-3  # of a proportion in a target: far below what a net knows
 
 
 @dataclass(frozen=True)
 class ConsistencySettings(LoopSettings):
-    """How nets are fine-tuned: as `LoopSettings`, and what `Consistency` needs.
+    """Settings of `fine_tune`."""
 
-    Attributes
-    ----------
-    weight : float
-        Of the second term.
-    memory : float
-        Share of the earlier predictions of an image that its average keeps at each visit; 0 takes
-        those of the step itself.
-    mixup : float
-        Strong views are mixed in pairs by Beta-distributed shares; 0 for no mixing.
-    hard : bool
-        Whether the likeliest class of a posterior is learned, and not all of its classes.
-    """
-
-    weight: float = 1.0
-    memory: float = 0.7
-    mixup: float = 0.5
-    hard: bool = False
+    weight: float = 1.0  # of the second term
+    memory: float = 0.7  # share of an image's earlier predictions in its average
+    mixup: float = 0.5  # Beta parameter by which pairs of strong views are mixed, or 0
+    hard: bool = False  # learn the likeliest class of a posterior, not all of its classes
 
 
 class Consistency:
@@ -53,13 +39,7 @@ class Consistency:
     posterior: averaged predictions of weak views, tilted to the bag's counts. The weight
     :math:`u_j = \exp(-H(q_j)^2 / 5)` falls with the posterior's entropy. Of several nets each
     learns from the posteriors of the others, so that none confirms its own mistakes.
-
-    Parameters
-    ----------
-    start : Tensor of shape (n, n_classes)
-        Class probabilities of the images to begin with.
-    settings : ConsistencySettings
-    n_nets : int
+    `start` are class probabilities of all images to begin with.
 
     References
     ----------
@@ -105,14 +85,7 @@ class Consistency:
 
 
 def certainty(probabilities: Tensor) -> Tensor:
-    """Weight of each instance, exp(-H^2 / 5) with H the entropy of its classes, shape (n, 1).
-
-    Examples
-    --------
-    >>> certainty(torch.tensor([[1.0, 0.0], [0.5, 0.5]]))
-    tensor([[1.0000],
-            [0.9084]])
-    """
+    """Weight of each instance, exp(-H^2 / 5) with H the entropy of its classes, shape (n, 1)."""
     entropy = -torch.xlogy(probabilities, probabilities).sum(dim=-1, keepdim=True)
     return torch.exp(-entropy.square() / 5)
 
@@ -121,29 +94,14 @@ def fine_tune(
     nets: Sequence[nn.Module],
     data: ImageBags,
     *,
-    start: Tensor | None = None,
-    settings: ConsistencySettings | None = None,
-    flip: bool = True,
-    seed: int = 0,
-    progress: bool = False,
+    start: Tensor | None,
+    settings: ConsistencySettings,
+    **options: Any,
 ) -> list[nn.Module]:
     """Train nets in place by `Consistency`, and return their averages.
 
-    Parameters
-    ----------
-    nets : sequence of nn.Module
-        One, or several that teach each other.
-    data : ImageBags
-        On the device of the nets.
-    start : Tensor of shape (n, n_classes), optional
-        Class probabilities to begin with; by default the proportions of an image's bag.
-    settings : ConsistencySettings, optional
-    flip, seed, progress
-        As for `train_on_bags`.
+    Several nets teach each other. By default they start from the proportions of each image's bag.
     """
-    settings = settings or ConsistencySettings()
     start = data.bags.spread(data.bags.targets) if start is None else start
     objective = Consistency(start, settings, n_nets=len(nets))
-    return train_on_bags(
-        nets, data, objective, settings=settings, flip=flip, seed=seed, progress=progress
-    )
+    return train_on_bags(nets, data, objective, settings=settings, **options)

@@ -15,62 +15,28 @@ from unbag.randomness import derive_seed
 from unbag.training.batches import as_inputs
 from unbag.training.progress import progress_bar
 
-__all__ = ["ContrastiveSettings", "contrastive_loss", "contrastive_start"]
+LEARNING_RATE, WEIGHT_DECAY = 0.4, 1e-4
+TEMPERATURE = 0.2  # small ones look at the nearest images only
 
 
 @dataclass(frozen=True)
 class ContrastiveSettings:
-    """How the start is trained.
+    """Settings of `contrastive_start`."""
 
-    Attributes
-    ----------
-    n_epochs : int
-        Passes over the images.
-    images_per_batch : int
-        Every other image of a batch is a negative example, so large is good.
-    learning_rate, weight_decay : float
-        Of stochastic gradient descent with momentum.
-    temperature : float
-        Small ones look at the nearest images only.
-    """
-
-    n_epochs: int = 200
-    images_per_batch: int = 1024
-    learning_rate: float = 0.4
-    weight_decay: float = 1e-4
-    temperature: float = 0.2
+    n_epochs: int
+    images_per_batch: int  # each other image of a batch is a negative example, so large is good
 
 
 def contrastive_start(
     net: ResNet,
     images: Tensor,
     *,
-    settings: ContrastiveSettings | None = None,
+    settings: ContrastiveSettings,
     flip: bool = True,
     seed: int = 0,
     progress: bool = False,
 ) -> None:
-    """Train the features of a net in place, by images alone.
-
-    Parameters
-    ----------
-    net : ResNet
-        On the device of the images.
-    images : Tensor of shape (n, channels, height, width)
-        Bytes, or floats in [0, 1].
-    settings : ContrastiveSettings, optional
-    flip : bool
-        Whether an image may be mirrored.
-    seed : int
-        Of views and batches.
-    progress : bool
-        Whether to show a bar.
-
-    References
-    ----------
-    chen2020simclr
-    """
-    settings = settings or ContrastiveSettings()
+    """Train the features of a net in place, by images alone (chen2020simclr)."""
     generator = seeded_generator(images.device, seed, "contrastive")
     width = net.head.in_features
     with torch.random.fork_rng(devices=[]):
@@ -78,9 +44,8 @@ def contrastive_start(
         projector = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 128))
     model = nn.ModuleList([net, projector.to(images.device)]).train()
     n_batches = max(1, len(images) // settings.images_per_batch)
-    optimization = Optimization(
-        model, settings.learning_rate, settings.weight_decay, settings.n_epochs * n_batches
-    )
+    n_steps = settings.n_epochs * n_batches
+    optimization = Optimization(model, LEARNING_RATE, WEIGHT_DECAY, n_steps)
     with progress_bar("contrastive start", settings.n_epochs, show=progress) as tick:
         for _ in range(settings.n_epochs):
             order = torch.randperm(len(images), device=images.device, generator=generator)
@@ -89,25 +54,12 @@ def contrastive_start(
                 views = [contrastive_view(x, generator, flip=flip) for _ in range(2)]
                 with optimization.precision():
                     points = projector(net.features(torch.cat(views)))
-                optimization.step(contrastive_loss(points.float(), settings.temperature))
+                optimization.step(contrastive_loss(points.float(), TEMPERATURE))
             tick(lambda: f"loss {optimization.last_loss:.3f}")
 
 
 def contrastive_loss(points: Tensor, temperature: float) -> Tensor:
-    r"""Cross entropy of finding an image's other view among all views of a batch.
-
-    Parameters
-    ----------
-    points : Tensor of shape (2 n, n_dimensions)
-        First views of all images, then second views.
-    temperature : float
-
-    Examples
-    --------
-    >>> apart = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
-    >>> contrastive_loss(apart.repeat(2, 1), 0.1) < 1e-3
-    tensor(True)
-    """
+    """Cross entropy of finding each image's other view among first views, then second views."""
     points = normalize(points, dim=1)
     n = len(points) // 2
     similarity = points @ points.t() / temperature

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,54 +19,23 @@ from unbag.randomness import derive_seed
 from unbag.training.batches import as_inputs
 from unbag.training.progress import progress_bar
 
-__all__ = [
-    "ImageBags",
-    "ImageBatch",
-    "LoopSettings",
-    "Objective",
-    "Optimization",
-    "seeded_generator",
-    "train_on_bags",
-]
+WEIGHT_DECAY = 5e-4
+AVERAGE_DECAY = 0.999  # of the averaged weights, which predict
 
 
 @dataclass(frozen=True)
 class LoopSettings:
-    """How nets are trained, whatever the loss.
-
-    Attributes
-    ----------
-    n_epochs : int
-        Passes over the bags.
-    images_per_batch : int
-        Whole bags are taken until there are so many.
-    learning_rate, weight_decay : float
-        Of stochastic gradient descent with momentum.
-    average_decay : float
-        Of the averaged weights that predict.
-    compile : bool
-        Whether `torch.compile` translates the net first.
-    """
+    """Settings of `train_on_bags`."""
 
     n_epochs: int = 200
     images_per_batch: int = 1024
     learning_rate: float = 0.03
-    weight_decay: float = 5e-4
-    average_decay: float = 0.999
-    compile: bool = False
+    compile: bool = False  # whether `torch.compile` translates the net first
 
 
 @dataclass(frozen=True)
 class ImageBags:
-    """Images, bag by bag, and the proportions of classes in each bag.
-
-    Attributes
-    ----------
-    images : Tensor of shape (n, channels, height, width)
-        Bytes, or floats in [0, 1].
-    bags : BagBatch
-        All bags, of a multiclass task.
-    """
+    """Images (n, channels, height, width), bag by bag, and all bags of a multiclass task."""
 
     images: Tensor
     bags: BagBatch
@@ -85,28 +55,14 @@ class ImageBags:
 
 @dataclass(frozen=True)
 class ImageBatch:
-    """What a loss may look at in one step.
+    """Bags of one step, as a loss sees them."""
 
-    Attributes
-    ----------
-    images : Tensor of shape (n, channels, height, width)
-        As floats, bag by bag.
-    bags : BagBatch
-    rows : Tensor of shape (n,)
-        Positions of the images among all.
-    done : float
-        Share of the training that is behind.
-    generator : torch.Generator
-    flip : bool
-        Whether a view may be mirrored.
-    """
-
-    images: Tensor
+    images: Tensor  # floats
     bags: BagBatch
-    rows: Tensor
-    done: float
+    rows: Tensor  # positions of the images among all
+    done: float  # share of the training that is behind
     generator: torch.Generator
-    flip: bool
+    flip: bool  # whether a view may be mirrored
 
     @cached_property
     def weak(self) -> Tensor:
@@ -136,24 +92,7 @@ def train_on_bags(
     progress: bool = False,
     after_epoch: Callable[[list[nn.Module]], None] | None = None,
 ) -> list[nn.Module]:
-    """Train nets in place, and return their averages.
-
-    Parameters
-    ----------
-    nets : sequence of nn.Module
-        On the device of the images.
-    data : ImageBags
-    objective : Objective
-    settings : LoopSettings
-    flip : bool
-        Whether an image may be mirrored.
-    seed : int
-        Of batches and views.
-    progress : bool
-        Whether to show a bar.
-    after_epoch : function, optional
-        Called with the averaged nets.
-    """
+    """Train nets in place, and return their averages, with which `after_epoch` is called."""
     generator = seeded_generator(data.images.device, seed, "consistency")
     n_bags = data.bags.n_bags
     n_batches = max(1, min(n_bags, len(data.images) // settings.images_per_batch))
@@ -181,11 +120,9 @@ class _Learner:
     """A net, its descent, and a running average of its weights, which predicts better."""
 
     def __init__(self, net: nn.Module, settings: LoopSettings, n_steps: int) -> None:
-        self.net, self.decay, self.n_updates = net.train(), settings.average_decay, 0
+        self.net, self.n_updates = net.train(), 0
         self.call: Forward = torch.compile(net) if settings.compile else net
-        self.optimization = Optimization(
-            net, settings.learning_rate, settings.weight_decay, n_steps
-        )
+        self.optimization = Optimization(net, settings.learning_rate, WEIGHT_DECAY, n_steps)
         self.average = copy.deepcopy(net).eval().requires_grad_(False)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -197,7 +134,7 @@ class _Learner:
         """Move the weights once, and their average after them: quickly at first."""
         self.optimization.step(loss)
         self.n_updates += 1
-        decay = min(self.decay, self.n_updates / (self.n_updates + 10))
+        decay = min(AVERAGE_DECAY, self.n_updates / (self.n_updates + 10))
         pairs = zip(self.average.state_dict().values(), self.net.state_dict().values(), strict=True)
         for mean, new in pairs:
             if mean.is_floating_point():
@@ -213,9 +150,11 @@ class Optimization:
         self, model: nn.Module, learning_rate: float, weight_decay: float, n_steps: int
     ) -> None:
         self.parameters = [p for p in model.parameters() if p.requires_grad]
-        groups = [
-            {"params": [p for p in self.parameters if p.ndim > 1], "weight_decay": weight_decay},
-            {"params": [p for p in self.parameters if p.ndim <= 1], "weight_decay": 0.0},
+        matrices = [p for p in self.parameters if p.ndim > 1]
+        others = [p for p in self.parameters if p.ndim <= 1]
+        groups: list[dict[str, Any]] = [
+            {"params": matrices, "weight_decay": weight_decay},
+            {"params": others},
         ]
         self.optimizer = torch.optim.SGD(groups, learning_rate, momentum=0.9, nesterov=True)
         self.learning_rate, self.n_steps, self.n_done = learning_rate, n_steps, 0

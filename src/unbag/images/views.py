@@ -11,19 +11,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample, pad
 
-__all__ = ["contrastive_view", "strong_view", "weak_view"]
-
 _GREY = (0.299, 0.587, 0.114)
 
 
 def weak_view(images: Tensor, generator: torch.Generator, *, flip: bool = True) -> Tensor:
-    """Shift by up to an eighth of the image, and mirror half of the images.
-
-    Examples
-    --------
-    >>> weak_view(torch.rand(5, 3, 8, 8), torch.Generator().manual_seed(0)).shape
-    torch.Size([5, 3, 8, 8])
-    """
+    """Shift by up to an eighth of the image, and mirror half of the images."""
     n, _, height, width = images.shape
     reach = max(1, height // 8)
     padded = pad(images, (reach,) * 4, mode="reflect").permute(0, 2, 3, 1)
