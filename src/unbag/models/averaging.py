@@ -59,12 +59,7 @@ class BlendedNet(nn.Module):
     weights: Tensor
 
     def __init__(
-        self,
-        net: nn.Module,
-        models: Iterable[nn.Module],
-        weights: Any,
-        *,
-        task: str = "binary",
+        self, net: nn.Module, models: Iterable[nn.Module], weights: Any, *, task: str = "binary"
     ) -> None:
         super().__init__()
         self.net, self.models, self.task = net, nn.ModuleList(models), task

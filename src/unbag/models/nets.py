@@ -25,16 +25,8 @@ def moments_of(chunk: Tensor) -> Moments:
 
 
 def join_moments(parts: Iterable[Moments]) -> Moments:
-    """Moments of all instances from those of parts (Chan's update).
-
-    Examples
-    --------
-    >>> parts = [moments_of(torch.tensor(p)) for p in ([[1.0], [3.0]], [[5.0]])]
-    >>> join_moments(parts)
-    (3, tensor([3.], dtype=torch.float64), tensor([8.], dtype=torch.float64))
-    """
-    first, *others = parts
-    count, mean, spread = first
+    """Moments of all instances from those of parts (Chan's update)."""
+    (count, mean, spread), *others = parts
     for size, part_mean, part_spread in others:
         total, gap = count + size, part_mean - mean
         spread = spread + part_spread + gap.square() * (count * size / total)
@@ -107,14 +99,7 @@ def two_layer(input_shape: tuple[int, ...], n_outputs: int, *, width: int) -> nn
     )
 
 
-def tabular(
-    input_shape: tuple[int, ...],
-    n_outputs: int,
-    *,
-    width: int = 100,
-    input_dropout: float = 0.2,
-    dropout: float = 0.5,
-) -> nn.Module:
+def tabular(input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
     """One hidden layer of ReLU units on standardised features, with dropout before both layers.
 
     Proportions are few and easily memorised; the two rates were the best of a small search on
@@ -124,11 +109,11 @@ def tabular(
     return nn.Sequential(
         nn.Flatten(),
         Standardize(n_features),
-        KeyedDropout(input_dropout),
-        dense(n_features, width),
+        KeyedDropout(0.2),
+        dense(n_features, 100),
         nn.ReLU(),
-        KeyedDropout(dropout),
-        dense(width, n_outputs),
+        KeyedDropout(0.5),
+        dense(100, n_outputs),
     )
 
 

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
-__all__ = ["ResNet"]
-
 
 class ResidualBlock(nn.Module):
     """Two 3 x 3 convolutions beside a shortcut."""
@@ -32,27 +30,7 @@ class ResidualBlock(nn.Module):
 class ResNet(nn.Module):
     """Stages of residual blocks, each but the first halving the image, and a linear head.
 
-    Parameters
-    ----------
-    n_channels : int
-        Channels of the image.
-    n_outputs : int
-        Logits.
-    widths : sequence of int
-        Channels of each stage.
-    n_blocks : int
-        Blocks of a stage.
-
-    References
-    ----------
-    he2016identity, zagoruyko2016wide
-
-    Examples
-    --------
-    >>> import torch
-    >>> net = ResNet(3, 10, widths=(8, 16), n_blocks=1)
-    >>> net(torch.zeros(2, 3, 8, 8)).shape, net.features(torch.zeros(2, 3, 8, 8)).shape
-    (torch.Size([2, 10]), torch.Size([2, 16]))
+    `widths` are the channels of the stages (he2016identity, zagoruyko2016wide).
     """
 
     def __init__(

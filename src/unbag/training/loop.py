@@ -32,46 +32,16 @@ def train(
     settings: Settings | None = None,
     resume: Sequence[TrialResult] | None = None,
 ) -> list[TrialResult]:
-    """Train many trials at once.
+    """Train many trials at once, and return their results in order.
 
     Trials whose batches have the same layout are stacked and trained in one vectorised loop. If a
-    model cannot be stacked, trials are trained in turn, with a `StackingWarning`.
+    model cannot be stacked, trials are trained in turn, with a `StackingWarning`. Several `bags`,
+    one per trial, must share one `X`. With `resume`, one result per trial, training starts from its
+    weights with a fresh optimizer, possibly on other bags, and its history is continued. After
+    Ctrl-C only trials that had started are returned.
 
-    Parameters
-    ----------
-    trials : sequence of Trial
-        Any mix of rules, learning rates and seeds.
-    bags : Bags, or one per trial
-        Several must share one `X`.
-    model : str or function
-        Name of an architecture, or a function ``(input_shape, n_outputs) -> torch.nn.Module``.
-    monitors : sequence of Monitor
-        Measured after each epoch.
-    settings : Settings, optional
-    resume : sequence of TrialResult, optional
-        One per trial: training starts from its weights, with a fresh optimizer, possibly on other
-        bags. The new epochs are appended to its history.
-
-    Returns
-    -------
-    list of TrialResult
-        In the order of `trials`; after Ctrl-C, the trials that had started.
-
-    Notes
-    -----
     A trial gives the same result alone and in a stack, up to rounding. On a CPU the same call gives
     the same bits.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from unbag import make_bags
-    >>> X = np.random.default_rng(0).normal(size=(400, 2)).astype("float32")
-    >>> bags = make_bags(X, X[:, 0] > 0, bag_size=10, seed=0)
-    >>> results = train([Trial(seed=0)], bags, settings=Settings(max_epochs=3))
-    >>> [longer] = train([Trial(seed=0)], bags, settings=Settings(max_epochs=2), resume=results)
-    >>> longer.history["loss"].shape
-    (5,)
     """
     settings = settings or Settings()
     training = Training(
@@ -90,19 +60,6 @@ class Training:
     Parameters are those of `train`; ``settings.max_epochs`` only scales a cosine schedule.
     Continued training equals uninterrupted training up to rounding, unless a model draws from the
     generator of a GPU.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from unbag import make_bags
-    >>> X = np.random.default_rng(0).normal(size=(400, 2)).astype("float32")
-    >>> bags = make_bags(X, X[:, 0] > 0, bag_size=10, seed=0)
-    >>> training = Training([Trial(seed=0), Trial(seed=1), Trial(seed=2)], bags)
-    >>> training.run(until=2)
-    >>> training.keep([0, 2])
-    >>> training.run(until=5)
-    >>> [(result.trial.seed, result.n_epochs) for result in training.results()]
-    [(0, 5), (2, 5)]
     """
 
     stack_kind: ClassVar[type[Stack]] = Stack

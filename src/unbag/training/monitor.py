@@ -19,26 +19,20 @@ from unbag.training.batches import all_bags, as_inputs, as_tensor
 from unbag.training.learners import Learner
 
 Criterion = Literal["zero_one", "square"]
+CHUNK = 5000  # instances evaluated at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Monitor:
-    """A value per trial: `measure` of the logits (n_trials, n, n_outputs) on instances `X`.
-
-    `name` is its key in the history; `chunk` instances are evaluated at a time.
-    """
+    """A value per trial: `measure` of the logits (n_trials, n, n_outputs) on instances `X`."""
 
     name: str
     X: Any
     measure: Callable[[Tensor], Tensor]
-    chunk: int = 5000
 
     def logits(self, learner: Learner) -> Tensor:
         """Logits of every trial on the instances: (n_trials, n, n_outputs)."""
-        parts = [
-            learner.logits(as_inputs(self.X[start : start + self.chunk]), shared=True)
-            for start in range(0, len(self.X), self.chunk)
-        ]
+        parts = [learner.logits(as_inputs(part), shared=True) for part in self.X.split(CHUNK)]
         return torch.cat(parts, dim=1).float()
 
 
@@ -61,9 +55,7 @@ def measure_all(monitors: Sequence[Monitor], learner: Learner) -> dict[str, Tens
     return values
 
 
-def held_out_risk(
-    bags: Bags, *, criterion: Criterion = "square", name: str = "held_out_risk"
-) -> Monitor:
+def held_out_risk(bags: Bags, *, criterion: Criterion = "square") -> Monitor:
     r"""Estimate the instance risk on held-out bags, without labels.
 
     .. math:: \hat R = \bar r^2 + (1 - 1/N) S^2
@@ -89,7 +81,7 @@ def held_out_risk(
         scores = _scores(logits, bags.task, criterion)
         return scale * pairwise_risk(here.mean(scores) - here.targets, here)
 
-    return Monitor(name, X, measure)
+    return Monitor("held_out_risk", X, measure)
 
 
 def _scores(logits: Tensor, task: Task, criterion: Criterion) -> Tensor:

@@ -27,12 +27,11 @@ def logits_of(result: TrialResult, X: Any, *, task: Task = "binary") -> NDArray[
 
 
 @torch.no_grad()
-def _logits(result: TrialResult, X: Any, chunk: int = 5000) -> Tensor:
+def _logits(result: TrialResult, X: Any) -> Tensor:
     # Double precision: a prediction then does not depend on what is beside it.
     net = copy.deepcopy(result.model).double().eval()
-    tensor = as_tensor(X, torch.device("cpu"))
-    starts = range(0, len(tensor), chunk)
-    return torch.cat([net(as_inputs(tensor[at : at + chunk]).double()) for at in starts])
+    parts = as_tensor(X, torch.device("cpu")).split(5000)
+    return torch.cat([net(as_inputs(part).double()) for part in parts])
 
 
 def _by_task(outputs: Tensor, task: Task) -> NDArray[np.float64]:

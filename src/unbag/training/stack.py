@@ -196,9 +196,7 @@ def seeded_model(
     return model
 
 
-def instance_moments(X: Tensor, rows: Any, *, chunk: int = 10_000) -> Moments:
+def instance_moments(X: Tensor, rows: Any) -> Moments:
     """Moments of these rows, computed in chunks to avoid a second copy."""
-    return join_moments(
-        moments_of(as_inputs(X[torch.as_tensor(rows[start : start + chunk], device=X.device)]))
-        for start in range(0, len(rows), chunk)
-    )
+    parts = torch.as_tensor(rows, device=X.device).split(10_000)
+    return join_moments(moments_of(as_inputs(X[part])) for part in parts)

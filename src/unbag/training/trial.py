@@ -16,13 +16,7 @@ Stopped = Literal["max_epochs", "patience", "interrupted"]
 
 @dataclass(frozen=True)
 class Trial:
-    """One training: a rule, a learning rate and a seed, which determines everything random.
-
-    Examples
-    --------
-    >>> Trial(seed=3)
-    Trial(rule=DebiasedSquare(debias='pairwise', beta=0.99), learning_rate=0.001, seed=3)
-    """
+    """One training: a rule, a learning rate and a seed, which determines everything random."""
 
     rule: Rule = field(default_factory=DebiasedSquare)
     learning_rate: float = 1e-3
