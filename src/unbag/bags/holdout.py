@@ -47,12 +47,6 @@ def hold_out_bags(
     """Hold out random bags, at least three of each kind, with at most `max_rows` instances each.
 
     `judge` and `choose` are shares of the bags; errors call them `name`.
-
-    Examples
-    --------
-    >>> split = hold_out_bags(np.full(100, 5), judge=0.2, choose=0.1, seed=0)
-    >>> len(split.training), len(split.choosing), len(split.judging)
-    (70, 10, 20)
     """
     sizes = np.asarray(sizes)
     n_judging, n_choosing = (_part_size(share, len(sizes)) for share in (judge, choose))

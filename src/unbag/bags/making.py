@@ -80,12 +80,6 @@ def as_bags(
     """Return `Bags` unchanged, or make them from the arguments of `fit`.
 
     `X` is None if features are not needed. Without `bags`, `y` has the label of each instance.
-
-    Examples
-    --------
-    >>> made = as_bags(np.zeros((4, 1)), [0.5, 0.5, 1.0, 1.0], bags=[0, 0, 1, 1])
-    >>> as_bags(made) is made
-    True
     """
     if isinstance(y, Bags) or isinstance(bags, Bags):
         raise BagDataError(

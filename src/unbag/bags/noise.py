@@ -26,14 +26,6 @@ def rounding_grid(proportions: Array, sizes: Array) -> tuple[float, float]:
 
     The step is 0 if there is none, or if whole counts are no finer. The probability is a
     bound for exact proportions of these bags, and 0 if some proportion is not a whole count.
-
-    Examples
-    --------
-    >>> rounding_grid(np.array([0.33, 0.67]), np.array([3, 3]))
-    (0.01, 0.0)
-    >>> step, chance = rounding_grid(np.arange(30, 50) / 100, np.full(20, 500))
-    >>> step, bool(chance < 1e-9)
-    (0.01, True)
     """
     shares = proportions.reshape(len(sizes), -1)
     on_grid = (s for s in ROUNDING_STEPS if _are_multiples(shares, s))
@@ -66,13 +58,7 @@ def _chance_of_multiples(proportions: Array, sizes: Array, step: float) -> float
 
 
 def read_rounding(noise_variance: Any, proportions: Array, sizes: Array) -> Array:
-    """Noise variance of each bag for "rounding": a step ``s`` adds the variance ``s**2 / 12``.
-
-    Examples
-    --------
-    >>> 12 * read_rounding("rounding", np.array([0.3, 0.7]), np.array([7, 7]))
-    array([0.01, 0.01])
-    """
+    """Noise variance of each bag for "rounding": a step ``s`` adds the variance ``s**2 / 12``."""
     if noise_variance != "rounding":
         raise BagDataError(
             f"noise_variance must hold numbers or be 'rounding', got {noise_variance!r}."
@@ -120,14 +106,6 @@ def check_noise_shows(proportions: Array, sizes: Array, variance: Array | None) 
     standardised residuals have a joint density of at most sqrt(n) 2^{-(n - 1) / 2}, whatever the
     labels add. Multiplied by the volume of a ball, this bounds the probability of a smaller t by
     (pi e t)^{(n - 1) / 2}. Integer noise may hide one label per bag, which is added to the gaps.
-
-    Examples
-    --------
-    >>> proportions = np.linspace(0.4, 0.6, 30)
-    >>> check_noise_shows(proportions, np.full(30, 50), np.full(30, 2 / 50**2))
-    >>> check_noise_shows(proportions, np.full(30, 50), np.full(30, 2.0))
-    Traceback (most recent call last):
-    unbag.errors.BagDataError: noise_variance exceeds the variance of the proportions themselves ...
     """
     if variance is None:
         return

@@ -32,12 +32,6 @@ def find_task(
 
     Rounded sums may deviate by half a unit of the last decimal per column. Noisy sums may deviate
     by two standard deviations on average, and their mean by four standard errors.
-
-    Examples
-    --------
-    >>> thirds = np.array([[0.33, 0.33, 0.33], [0.67, 0.33, 0.0]])
-    >>> find_task(thirds, np.array([3, 3])), find_task(thirds[:, 0], np.array([3, 3]))
-    ('multiclass', 'binary')
     """
     if task is not None:
         check_choice("task", task, get_args(Task))

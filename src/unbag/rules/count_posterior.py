@@ -61,17 +61,13 @@ class CountPosterior(Rule):
         "Models that cannot represent the truth, above all linear ones, and bags of up to 100. "
         "A step costs as much as with `count_likelihood`."
     )
+    semi_gradient = True  # the posterior is treated as constant
 
     votes: int = 2
 
     def __post_init__(self) -> None:
         if self.votes not in range(1, 21):
             raise ValueError(f"votes must be a whole number from 1 to 20, got {self.votes}.")
-
-    @property
-    def semi_gradient(self) -> bool:
-        """True: the posterior is treated as constant."""
-        return True
 
     def loss(self, logits: Tensor, batch: BagBatch) -> Tensor:
         """Compute the expected loss under the posterior of the labels."""

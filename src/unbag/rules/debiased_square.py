@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
+from unbag.arguments import check_choice
 from unbag.bags.batch import BagBatch, Task
 from unbag.rules.base import InstanceLoss, Rule
 
@@ -68,10 +69,7 @@ class DebiasedSquare(Rule):
     beta: float = 0.99
 
     def __post_init__(self) -> None:
-        if self.debias not in ("pairwise", "batch", "moving"):
-            raise ValueError(
-                f"debias must be 'pairwise', 'batch' or 'moving', got {self.debias!r}."
-            )
+        check_choice("debias", self.debias, ("pairwise", "batch", "moving"))
         if not 0 <= self.beta <= 1:
             raise ValueError(f"beta must lie in [0, 1], got {self.beta}.")
 

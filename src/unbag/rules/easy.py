@@ -11,17 +11,19 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from unbag.arguments import check_choice
 from unbag.bags.batch import BagBatch, Task
 from unbag.rules.base import InstanceLoss, Rule
 
 
 @dataclass(frozen=True)
 class _Easy(Rule):
+    lower_bound = None  # the weights can be negative
+
     prior: Literal["plug_in", "split"] = "plug_in"
 
     def __post_init__(self) -> None:
-        if self.prior not in ("plug_in", "split"):
-            raise ValueError(f"prior must be 'plug_in' or 'split', got {self.prior!r}.")
+        check_choice("prior", self.prior, ("plug_in", "split"))
 
     @classmethod
     def variants(cls) -> tuple[Rule, ...]:
@@ -37,11 +39,6 @@ class _Easy(Rule):
     def unbiased_given_prior(self) -> bool:
         """True, as the paper shows."""
         return True
-
-    @property
-    def lower_bound(self) -> float | None:
-        """None: the weights can be negative."""
-        return None
 
     @property
     def min_bags(self) -> int:
