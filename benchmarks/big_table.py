@@ -276,7 +276,7 @@ def fit_models(parts, table, clock, arguments):
     """Ridge and one epoch of a net, and what the net costs without files, and files without it."""
     clock.run("iterate whole bags", lambda: [parts.bags(p).n_bags for p in parts.parts["all"]])
     ridge = clock.run("ridge", lambda: ridge_of(parts, table))
-    with mock.patch("unbag.training.step.Step.__call__", idle_step):
+    with mock.patch("unbag.training.stack.Step.__call__", idle_step):
         clock.run(EPOCH, lambda: epoch_on(parts, arguments))
     [result] = clock.run(NET, lambda: epoch_on(parts, arguments))
     some = parts.bags(parts.parts["all"][0])

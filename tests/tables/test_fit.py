@@ -5,6 +5,7 @@ import json
 import pickle
 import re
 import sys
+from dataclasses import replace
 from html import unescape
 
 import numpy as np
@@ -195,6 +196,19 @@ def test_bags_of_a_block_are_held_out_together(rng):
     assert len(found.split.judging) == 15  # three days: the first that have a fifth of the bags
 
 
+@pytest.mark.parametrize("rows_per_part", [100, 30])
+def test_blocks_stay_whole_on_disk_too(rng, rows_per_part):
+    table, _ = make_table(rng, n_bags=60)
+    day = pa.array([f"day {group % 12}" for group in table["group"].to_pylist()])
+    scanned = scan_table(table.append_column("day", day), Roles("group", ("rate",), block="day"))
+    found = fit_table(scanned, replace(STREAMED, rows_per_part=rows_per_part))
+    days = [np.unique(part % 12) for part in vars(found.split).values()]
+    assert sorted(np.concatenate(days)) == list(range(12)) and min(map(len, days)) >= 1
+    assert sum(len(part) for part in vars(found.split).values()) == 60
+    held_out = 10 * max(len(found.split.judging), len(found.split.choosing))
+    assert held_out <= max(rows_per_part, 50)  # a day has five bags of ten rows
+
+
 def test_a_block_is_that_of_a_whole_bag(rng):
     table, _ = make_table(rng, n_bags=20)
     day = pa.array(np.arange(table.num_rows) % 3)
@@ -239,6 +253,32 @@ def test_a_model_is_evaluated_in_python(rng):
     assert found["error"].value < 0.1 and found.n_bags == 80
     with pytest.warns(BagDataWarning, match="fitted on 80 % of these bags"):
         model.evaluate(table)
+
+
+def test_an_evaluation_needs_only_columns_that_it_uses(rng):
+    table, _ = make_table(rng, n_bags=60)
+    for name, values in (("key", np.arange(600)), ("day", table["group"]), ("junk", table["z"])):
+        table = table.append_column(name, pa.array(values))
+    roles = Roles("group", ("rate",), keys=("key",), ignored=("junk",), block="day")
+    model = learn_table(table, roles, options=RIDGE)
+    other, _ = make_table(rng, n_bags=80)
+    assert model.evaluate(other)["error"].value < 0.2
+
+
+def test_the_risk_of_classes_from_a_stream_is_that_of_the_held_out_bags(rng):
+    """Once scores of classes were those of separate labels."""
+    x, group = rng.normal(size=(3000, 2)), rng.permutation(3000) // 20
+    labels = np.argmax(np.column_stack([3 * x, np.zeros(3000)]), axis=1)
+    shares = np.eye(3)[labels][np.argsort(group, kind="stable")].reshape(150, 20, 3).mean(axis=1)
+    columns = {f"p{c}": shares[group, c] for c in range(3)}
+    table = scan_table(
+        pa.table({"group": group, "x": x[:, 0], "z": x[:, 1], **columns}),
+        Roles("group", tuple(columns)),
+    )
+    options = FitOptions(models=("debiased_square",), epochs=30, memory=1, rows_per_part=600)
+    found = fit_table(table, options)
+    [chosen], judged = found.candidates, found.evaluation["brier"]
+    assert chosen.risk.low < judged.value < chosen.risk.high
 
 
 def test_bags_that_are_not_random_are_announced_before_training():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
@@ -54,9 +53,7 @@ def evaluate(
     fitted = TableModel.load(model)
     proportion = proportion or ([average] if average else None)
     count = count or ([total] if total else None)
-    roles = roles_again(fitted.roles, bag, proportion, count, size, noise)
-    if grouping != "random":
-        roles = replace(roles, block=_again(blocks, fitted.roles.block))
+    roles = roles_again(fitted.roles, bag, proportion, count, size, noise, blocks)
     found, share = fitted.evaluate_with_overlap(
         table,
         bag_table=bags_table,
@@ -86,6 +83,7 @@ def roles_again(
     count: list[str] | None,
     size: str | None,
     noise: str | None,
+    blocks: str | None = None,
 ) -> Roles:
     """Columns of the fit, or as named now; an empty name means none."""
     from unbag.tables import Roles
@@ -101,6 +99,7 @@ def roles_again(
         _in_order(count or [], roles.targets) if named else roles.counts,
         _again(size, roles.size),
         _again(noise, roles.noise),
+        block=_again(blocks, roles.block),
     )
 
 

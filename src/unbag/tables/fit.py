@@ -148,21 +148,32 @@ def _split(index: BagIndex, options: FitOptions, *, streamed: bool) -> BagSplit:
             "use unbag.BagRidgeClassifier and unbag.cross_fit_risk(..., n_splits=2) in Python."
         )
     share, seed = options.held_out, options.seed
-    if index.blocks is not None:
-        return _split_blocks(index.blocks, share, seed)
     choose, limit = (share, options.rows_per_part) if streamed else (0.0, None)
+    if index.blocks is not None:
+        return _split_blocks(index, share, seed, n_parts=1 + streamed, max_rows=limit or np.inf)
     return hold_out_bags(index.sizes, judge=share, choose=choose, seed=seed, max_rows=limit)
 
 
-def _split_blocks(blocks: Array, share: float, seed: int) -> BagSplit:
-    """Hold out whole blocks, as many as have this share of the bags."""
-    names, counts = np.unique(blocks, return_counts=True)
-    if len(names) < 3:
-        raise TableError(f"Training and evaluation need at least 3 blocks, got {len(names)}.")
+def _split_blocks(
+    index: BagIndex, share: float, seed: int, *, n_parts: int, max_rows: float
+) -> BagSplit:
+    """Hold out parts of whole blocks: this share of the bags each, of about `max_rows` at most."""
+    names, blocks = np.unique(np.asarray(index.blocks), return_inverse=True)
+    if len(names) < n_parts + 2:
+        raise TableError(
+            f"Training and evaluation need at least {n_parts + 2} blocks, got {len(names)}."
+        )
+    n_bags, n_rows = np.bincount(blocks), np.bincount(blocks, index.sizes)
     order = numpy_generator(seed, "blocks").permutation(len(names))
-    n_held = int(np.searchsorted(np.cumsum(counts[order]), share * len(blocks))) + 1
-    held = np.isin(blocks, names[order[: min(n_held, len(names) - 2)]])
-    return BagSplit(np.flatnonzero(~held), np.empty(0, dtype=int), np.flatnonzero(held))
+    parts = []
+    for n_left in range(n_parts + 1, 1, -1):  # blocks for the other parts, two for training
+        enough = np.searchsorted(np.cumsum(n_bags[order]), share * index.n_bags) + 1
+        fitting = max(1, (np.cumsum(n_rows[order]) <= max_rows).sum())
+        n_held = min(enough, fitting, len(order) - n_left)
+        parts.append(np.flatnonzero(np.isin(blocks, order[:n_held])))
+        order = order[n_held:]
+    judging, choosing = [*parts, np.empty(0, dtype=int)][:2]
+    return BagSplit(np.flatnonzero(np.isin(blocks, order)), choosing, judging)
 
 
 def _fit_in_memory(table: BagTable, options: FitOptions, say: Say) -> TableFit:

@@ -52,7 +52,8 @@ def fit_streamed(
         monitor = held_out_risk(choosing, criterion="square")
         n_epochs = options.epochs_on(parts.index.n_rows)
         for result in _nets(nets, parts, ["training"], n_epochs, options, monitor=monitor):
-            name, scores = result.trial.rule.name, scores_of(result, choosing.X)
+            name = result.trial.rule.name
+            scores = scores_of(result, choosing.X, task=choosing.task)
             risks[name] = estimate_risk(scores, choosing, loss="square")
             epochs[name] = result.best_epoch + 1
     risks = dict(sorted(risks.items(), key=lambda pair: pair[1].value))

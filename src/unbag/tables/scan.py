@@ -66,10 +66,9 @@ def scan_table(
     """
     source = open_table(table)
     bags = None if bag_table is None else open_table(bag_table)
-    named = [roles.bag, *roles.keys, *roles.ignored, *roles.categories, *roles.numbers]
-    require(source.names, named)
+    others = [*roles.keys, *roles.ignored, *roles.categories, *roles.numbers]
+    require(source.names, [roles.bag, *(encoder.names if encoder else others)])
     require((bags or source).names, roles.of_bags)
-    require(source.names, encoder.names if encoder else ())
     names = [] if encoder else roles.features(source.names)
     both = [name for name in roles.of_bags[1:] if name in source.names]
     if bags is not None and both:
