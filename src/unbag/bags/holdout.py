@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,10 +28,6 @@ class BagSplit:
     training: Array
     choosing: Array
     judging: Array
-
-    def of(self, groups: Sequence[str]) -> Array:
-        """Positions of several groups, in order."""
-        return np.sort(np.concatenate([getattr(self, name) for name in groups]))
 
 
 def hold_out_bags(

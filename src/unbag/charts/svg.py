@@ -141,13 +141,7 @@ def _legend(chart: Chart, top: int) -> tuple[str, int]:
 
 
 def ticks(low: float, high: float, *, least: float = 0.0, log: bool = False) -> list[float]:
-    """Round numbers between two ends; with `log`, between powers of ten.
-
-    Examples
-    --------
-    >>> ticks(0, 1), ticks(19.5, 20.5, least=1.0), ticks(-2, 1, log=True)
-    ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [20.0], [0.01, 0.1, 1.0, 10.0])
-    """
+    """Round numbers between two ends; with `log`, between powers of ten."""
     low, high = min(low, high), max(low, high)
     if log:
         powers = range(math.floor(low), math.ceil(high) + 1)

@@ -37,15 +37,7 @@ READERS = {"number": numbers_of, "boolean": as_booleans, "date": as_days}
 
 @dataclass
 class Moments:
-    """Count, mean and spread of values so far; NaN is a missing value.
-
-    Examples
-    --------
-    >>> moments = Moments()
-    >>> moments.add(np.array([1.0, np.nan])); moments.add(np.array([3.0]))
-    >>> float(moments.mean), moments.scale, moments.missing
-    (2.0, 1.0, 1)
-    """
+    """Count, mean and spread of values so far; NaN is a missing value."""
 
     count: int = 0
     missing: int = 0

@@ -144,15 +144,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
 
 def frame_encoder(X: Any) -> TableEncoder | None:
-    """An encoder fitted to a frame that holds more than complete numbers, else None.
-
-    Examples
-    --------
-    >>> frame_encoder(pa.table({"x": [1.0, 2.0]})) is None, frame_encoder(np.ones((2, 2))) is None
-    (True, True)
-    >>> frame_encoder(pa.table({"x": [1.0, None]})).features
-    ['x', 'x missing']
-    """
+    """An encoder fitted to a frame that holds more than complete numbers, else None."""
     if not is_frame(X):
         return None
     table = as_arrow(X)

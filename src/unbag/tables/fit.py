@@ -83,19 +83,6 @@ def fit_table(
     """Check the bags, fit a stack of learners, and evaluate it on held-out bags.
 
     `say` is called with a message at each step.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import pyarrow as pa
-    >>> from unbag.tables import Roles, scan_table
-    >>> rng = np.random.default_rng(0)
-    >>> x, g = rng.normal(size=2000), np.repeat(np.arange(100), 20)
-    >>> rate = (x > 0).reshape(100, 20).mean(axis=1)[g]
-    >>> table = scan_table(pa.table({"x": x, "g": g, "rate": rate}), Roles("g", ("rate",)))
-    >>> found = fit_table(table, FitOptions(models=("ridge",)))
-    >>> found.evaluation["error"].value < 0.1
-    True
     """
     options = options or FitOptions()
     if table.index.task == "amount":

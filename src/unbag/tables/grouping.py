@@ -14,14 +14,7 @@ Array = NDArray[Any]
 
 
 class IdCodes:
-    """Number IDs from 0 in order of appearance, starting with the distinct `ids`.
-
-    Examples
-    --------
-    >>> codes = IdCodes(pa.array([], pa.string()))
-    >>> codes.add(pa.array(["b", "a", "b"])), codes.find(pa.array(["a", "c"]))
-    (array([0, 1, 0], dtype=int32), array([ 1, -1], dtype=int32))
-    """
+    """Number IDs from 0 in order of appearance, starting with the distinct `ids`."""
 
     def __init__(self, ids: pa.Array) -> None:
         self.ids = ids
@@ -66,12 +59,6 @@ def grouped(groups: Array, n_groups: int) -> tuple[Array, Array]:
     """Stable order of rows by group (numbered from 0), and the end of each group.
 
     Converting a sparse matrix from rows to columns counts, several times faster than sorting.
-
-    Examples
-    --------
-    >>> rows, ends = grouped(np.array([3, 0, 3, 1], dtype=np.int32), 4)
-    >>> rows, ends
-    (array([1, 3, 0, 2]), array([0, 1, 2, 2, 4], dtype=int32))
     """
     n_rows = len(groups)
     entries = np.empty(n_rows, dtype=np.int8), groups, np.arange(n_rows + 1, dtype=np.int32)

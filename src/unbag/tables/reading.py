@@ -26,11 +26,7 @@ FORMATS = {
     **{".feather": "Arrow", ".arrow": "Arrow", ".ipc": "Arrow"},
     **{".jsonl": "JSON", ".ndjson": "JSON"},
 }
-COMPRESSED = (
-    ".gz",
-    ".bz2",
-    ".zst",
-)  # CSV and JSON only; the other formats are compressed internally
+COMPRESSED = (".gz", ".bz2", ".zst")  # CSV and JSON; the other formats compress by themselves
 EXAMPLES = Path(__file__).parents[1] / "datasets" / "examples"
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
@@ -149,11 +145,6 @@ def open_table(source: Any, *, chunk_rows: int = CHUNK_ROWS) -> TableSource:
     table such as ``"example:conversions"``; or a pyarrow, pandas or polars table. Files are CSV
     with any separator, TSV, Parquet, Feather or Arrow, and JSON lines; CSV and JSON may be
     compressed (gz, bz2, zst). Folders named ``column=value`` become a column.
-
-    Examples
-    --------
-    >>> [chunk.batch.num_rows for chunk in open_table(pa.table({"x": [1, 2, 3]})).chunks()]
-    [3]
     """
     if isinstance(source, (TableFiles, TableInMemory)):
         return source

@@ -64,7 +64,7 @@ def fit_record(
     table: BagTable, fit: TableFit, options: FitOptions, *, command: str
 ) -> dict[str, Any]:
     found = fit.evaluation
-    seen = fit.split.of(["training", "choosing"])
+    seen = np.sort(np.concatenate([fit.split.training, fit.split.choosing]))
     settings = {name: getattr(options, name) for name in ("models", "quick", "held_out", "seed")}
     return plain(
         {

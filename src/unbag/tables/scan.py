@@ -55,14 +55,6 @@ def scan_table(
 
     A `bag_table` has one row per bag, with the proportions. The `encoder` of a fitted model
     replaces one made from the columns.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> table = pa.table({"g": ["a", "b", "a", "b"], "rate": [0.5, 0, 0.5, 0], "x": [1, 2, 3, 4]})
-    >>> found = scan_table(table, Roles("g", proportions=("rate",)))
-    >>> found.index.sizes, found.encoder.features
-    (array([2, 2]), ['x'])
     """
     source = open_table(table)
     bags = None if bag_table is None else open_table(bag_table)
