@@ -9,7 +9,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "unbag"
 
 # Top to bottom. A folder may import from every group above, and not from the others of its group.
 LAYERS = [
-    {"arguments", "errors", "randomness"},
+    {"arguments", "arrays", "errors", "randomness"},
     {"extras"},
     {"charts", "frames"},
     {"bags", "datasets", "models", "planning"},

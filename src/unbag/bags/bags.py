@@ -8,16 +8,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unbag.arrays import Array
 from unbag.bags import validation
 from unbag.bags.batch import Task
 from unbag.bags.noise import check_noise_shows, read_rounding, warn_of_rounding
 from unbag.bags.reading import read_ids, read_noise, read_ranges, read_values, read_weights
 from unbag.bags.tasks import find_task
 from unbag.errors import BagDataError
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unbag.arguments import check_share
+from unbag.arrays import Array
 from unbag.errors import BagDataError
 from unbag.randomness import numpy_generator
 
-Array = NDArray[Any]
 # Fewer bags measure a risk within a factor of two at best.
 MIN_BAGS = 10
 # Two bags may agree by chance, and an interval then has no width.

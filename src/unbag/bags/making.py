@@ -6,16 +6,14 @@ from collections.abc import Hashable, Iterator
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unbag.arguments import check_choice
+from unbag.arrays import Array
 from unbag.bags.bags import Bags
 from unbag.bags.batch import Task
 from unbag.bags.target import bags_of, refuse_without_bags, variance_of
 from unbag.errors import BagDataError
 from unbag.randomness import numpy_generator
-
-Array = NDArray[Any]
 
 
 def make_bags(

@@ -7,13 +7,12 @@ from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from unbag.arrays import Array
 from unbag.bags.validation import are_whole_counts
 from unbag.errors import BagDataError, BagDataWarning
 
-Array = NDArray[Any]
 FALSE_ALARMS = 1e-5
 # Smaller noise may be hidden: proportions may be rounded to 0 and 1, counts to integers.
 ROUNDING, FEW_LABELS = 1 / 12, 10

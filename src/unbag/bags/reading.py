@@ -6,12 +6,10 @@ from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unbag.arrays import Array
 from unbag.bags import validation
 from unbag.errors import BagDataError
-
-Array = NDArray[Any]
 
 
 def read_ids(bags: Any, offsets: Any, n_instances: int) -> tuple[Array, list[Hashable]]:

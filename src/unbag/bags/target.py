@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold
 
+from unbag.arrays import Array
 from unbag.bags.noise import read_rounding
 from unbag.bags.reading import read_noise
 from unbag.bags.validation import (
@@ -48,9 +48,9 @@ class BagTarget(np.ndarray):
     array(['a', 'a'], dtype='<U1')
     """
 
-    bags: NDArray[Any] | None
-    full_sizes: NDArray[Any] | None
-    noise_variance: NDArray[Any] | None
+    bags: Array | None
+    full_sizes: Array | None
+    noise_variance: Array | None
 
     def __new__(cls, bags: Any, proportions: Any, *, noise_variance: Any = None) -> BagTarget:
         bags = as_id_array(bags)

@@ -6,15 +6,14 @@ import warnings
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unbag.arguments import check_choice
+from unbag.arrays import Array
 from unbag.bags.batch import Task
 from unbag.bags.noise import rounding_grid
 from unbag.bags.validation import are_whole_counts
 from unbag.errors import BagDataError, BagDataWarning
 
-Array = NDArray[Any]
 # Rounding error of single precision and of divided counts.
 EXACT = 1e-5
 # Sums of class proportions further from one than this are not explained by rounding.

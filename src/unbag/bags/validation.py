@@ -6,12 +6,10 @@ from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from unbag.arrays import Array
 from unbag.errors import BagDataError
-
-Array = NDArray[Any]
 
 
 def as_instances(X: Any) -> Any:

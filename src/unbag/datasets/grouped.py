@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from unbag.arrays import Array
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Array = NDArray[Any]
 Columns = Mapping[str, Any]
 
 

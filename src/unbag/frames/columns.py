@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from unbag.arrays import Array
 from unbag.errors import TableError
 from unbag.frames.chunks import Chunk
 from unbag.frames.parsing import (
@@ -26,7 +25,6 @@ from unbag.frames.parsing import (
     refuse_beyond,
 )
 
-Array = NDArray[Any]
 MAX_DISTINCT = 10_000
 MAX_KEPT = 65_536  # values that later chunks are compared with
 MOSTLY = 0.9  # of a column's different values

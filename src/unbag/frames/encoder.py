@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from unbag.arrays import Array
 from unbag.frames.chunks import Chunk, TableInMemory, as_arrow, is_frame, require
 from unbag.frames.columns import ColumnScan
 from unbag.frames.features import Column
 
-Array = NDArray[Any]
 MAX_CATEGORIES = 30
 N_BUCKETS = 64
 

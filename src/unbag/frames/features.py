@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from unbag.arrays import Array
 from unbag.errors import TableError
 from unbag.frames.chunks import Chunk
 from unbag.frames.columns import READERS, ColumnScan
 from unbag.frames.parsing import as_text, refuse_beyond
 
-Array = NDArray[Any]
 CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # in days
 # Standard deviations from the mean beyond which single precision has no digits left.
 FARTHEST = 1e9

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from unbag.arrays import Array
 from unbag.errors import TableError
 from unbag.frames.chunks import Chunk
 
-Array = NDArray[Any]
 # Text that means a number, a truth value or a date; infinity is a number, and refused as one.
 PATTERNS = {
     "number": r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity))$",

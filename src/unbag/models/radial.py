@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from unbag.arrays import Array
 from unbag.randomness import numpy_generator
 
 ROWS, ROUNDS = 5000, 10  # what centres are sought in, and how often they move
@@ -47,7 +47,7 @@ class RadialUnits(nn.Module):
         self.register_buffer("width", torch.ones(()))
 
     @classmethod
-    def of(cls, X: NDArray[np.floating], *, n_units: int, seed: int) -> RadialUnits:
+    def of(cls, X: Array, *, n_units: int, seed: int) -> RadialUnits:
         """Find centres, at most one per three different instances."""
         rng = numpy_generator(seed, "centres")
         unit = (X.min(axis=0) >= 0) & (X.max(axis=0) <= 1)
@@ -71,12 +71,12 @@ class RadialUnits(nn.Module):
         return (-distances / (2 * self.width)).softmax(dim=-1)
 
 
-def _distances(centres: NDArray[np.floating], rows: NDArray[np.floating]) -> NDArray[np.floating]:
+def _distances(centres: Array, rows: Array) -> Array:
     """Squared distances of rows to centres, up to a term shared by all centres."""
     return np.square(centres).sum(axis=1) - 2 * rows @ centres.T
 
 
-def _moved(centres: NDArray[np.floating], rows: NDArray[np.floating]) -> NDArray[np.floating]:
+def _moved(centres: Array, rows: Array) -> Array:
     """Means of the rows nearest to each centre; a centre without rows stays."""
     nearest = _distances(centres, rows).argmin(axis=1)
     counts = np.bincount(nearest, minlength=len(centres))
@@ -85,7 +85,7 @@ def _moved(centres: NDArray[np.floating], rows: NDArray[np.floating]) -> NDArray
     return np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centres)
 
 
-def _second_distance(centres: NDArray[np.floating], rows: NDArray[np.floating]) -> float:
+def _second_distance(centres: Array, rows: Array) -> float:
     second = min(1, len(centres) - 1)
     found = np.partition(_distances(centres, rows), second, axis=1)[:, second]
     return NARROW * float(np.median(found + np.square(rows).sum(axis=1)))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unbag.arrays import Array
 from unbag.tables.index import BagIndex
 
-Array = NDArray[Any]
 KEPT = 1000
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.bags.holdout import MIN_BAGS, BagSplit, hold_out_bags, take_bags
 from unbag.bags.validation import check_proportions_differ
@@ -41,7 +41,6 @@ from unbag.tables.parts import BagParts
 from unbag.tables.reading import TableFiles
 from unbag.tables.scan import BagTable, TableBags, read_bags
 
-Array = NDArray[Any]
 Say = Callable[[str], None]
 CHECKED_ROWS = 200_000
 N_FOLDS = 4  # that choose a regressor

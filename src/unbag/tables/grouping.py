@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-Array = NDArray[Any]
+from unbag.arrays import Array
 
 
 class IdCodes:

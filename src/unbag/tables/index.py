@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from unbag.arrays import Array
 from unbag.bags.batch import Task
 from unbag.bags.noise import check_noise_shows, read_rounding
 from unbag.bags.tasks import find_task
@@ -23,7 +23,6 @@ from unbag.tables.grouping import IdCodes
 from unbag.tables.reading import TableSource
 from unbag.tables.roles import ROUNDING, Roles
 
-Array = NDArray[Any]
 Finder = Callable[[Any, str], str]  # where a bag has a value: bag and column in, place out
 
 

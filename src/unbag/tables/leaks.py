@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.errors import BagDataWarning, TableError
 from unbag.frames import TableEncoder
 from unbag.frames.chunks import Chunk
 from unbag.frames.parsing import text_of
 
-Array = NDArray[Any]
 PRECISION = 1e-5  # of features, in standard deviations
 MAX_KEYS = 5_000_000  # rows up to which keys are compared
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.bags.holdout import take_bags
 from unbag.errors import BagDataWarning, TableError
@@ -44,7 +44,6 @@ from unbag.tables.reading import TableSource, integer_columns, open_table
 from unbag.tables.roles import Roles
 from unbag.tables.scan import BagTable, make_bags_of, read_bags, scan_table
 
-Array = NDArray[Any]
 KINDS: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (

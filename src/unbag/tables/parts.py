@@ -9,17 +9,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.errors import TableError
 from unbag.frames.chunks import Chunk
 from unbag.randomness import numpy_generator
 from unbag.tables.grouping import grouped
 from unbag.tables.scan import BagTable, make_bags_of
-
-Array = NDArray[Any]
 
 
 def plan_parts(

@@ -10,8 +10,8 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unbag.arrays import Array
 from unbag.evaluation import AmountEvaluation, BagReport, ColumnImportance, Evaluation
 from unbag.tables.fingerprints import marks_of
 from unbag.tables.fit import TableFit, fit_table
@@ -20,7 +20,6 @@ from unbag.tables.options import FitOptions
 from unbag.tables.roles import Roles
 from unbag.tables.scan import BagTable, scan_table
 
-Array = NDArray[Any]
 FEW_BAGS = 10  # with fewer, the risk is known within a factor of two at best
 N_BINS = 24
 LIBRARIES = ("unbag", "numpy", "scipy", "scikit-learn", "torch", "pyarrow", "lightgbm")

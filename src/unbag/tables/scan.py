@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.errors import BagDataWarning, TableError
 from unbag.frames import TableEncoder
@@ -20,8 +20,6 @@ from unbag.tables.index import BagIndex, BagTally
 from unbag.tables.leaks import BagCopies, RepeatedKeys
 from unbag.tables.reading import TableFiles, TableSource, open_table
 from unbag.tables.roles import Roles
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from unbag.arrays import Array
 from unbag.bags import BagBatch, Bags, Task, cut_batches, split_bags
 from unbag.bags.tasks import refuse_ranges
 from unbag.errors import BagDataError, BagDataWarning
 from unbag.training.settings import Settings
 from unbag.training.trial import Trial
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from unbag.arrays import Array
 from unbag.training.learners import Learner
 from unbag.training.settings import Settings
 from unbag.training.trial import Stopped, Trial, TrialResult
@@ -94,7 +93,7 @@ class Record:
             for index, trial in enumerate(trials)
         ]
 
-    def _history(self, index: int) -> dict[str, NDArray[Any]]:
+    def _history(self, index: int) -> dict[str, Array]:
         epochs = self.epochs[: int(self.last_epoch[index]) + 1]
         if not epochs:
             return {"loss": np.empty(0, np.float32)}

@@ -5,23 +5,22 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from unbag.arrays import Array
 from unbag.bags import Task
 from unbag.bags.batch import as_scores
 from unbag.training.batches import as_inputs, as_tensor
 from unbag.training.trial import TrialResult
 
 
-def scores_of(result: TrialResult, X: Any, *, task: Task = "binary") -> NDArray[np.float64]:
+def scores_of(result: TrialResult, X: Any, *, task: Task = "binary") -> Array:
     """Probabilities, or amounts, of shape (n,) for one output, (n, n_outputs) otherwise."""
     return _by_task(as_scores(_logits(result, X), task), task)
 
 
-def logits_of(result: TrialResult, X: Any, *, task: Task = "binary") -> NDArray[np.float64]:
+def logits_of(result: TrialResult, X: Any, *, task: Task = "binary") -> Array:
     """Outputs of the net before they become probabilities; shapes as in `scores_of`."""
     return _by_task(_logits(result, X), task)
 
@@ -34,5 +33,5 @@ def _logits(result: TrialResult, X: Any) -> Tensor:
     return torch.cat([net(as_inputs(part).double()) for part in parts])
 
 
-def _by_task(outputs: Tensor, task: Task) -> NDArray[np.float64]:
+def _by_task(outputs: Tensor, task: Task) -> Array:
     return (outputs.squeeze(-1) if task in ("binary", "amount") else outputs).numpy()

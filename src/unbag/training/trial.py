@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import nn
 
+from unbag.arrays import Array
 from unbag.rules import DebiasedSquare, Rule
 
 Stopped = Literal["max_epochs", "patience", "interrupted"]
@@ -49,7 +49,7 @@ class TrialResult:
 
     trial: Trial
     model: nn.Module
-    history: dict[str, NDArray[Any]]
+    history: dict[str, Array]
     best_epoch: int
     stopped: Stopped
     stacked: bool
