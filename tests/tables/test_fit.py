@@ -178,10 +178,11 @@ def test_the_default_stack_is_saved_and_predicts_the_same(rng, tmp_path, monkeyp
 
 def test_what_needs_all_rows_stays_out_of_what_memory_does_not_hold(rng):
     table, said = scan_table(make_table(rng)[0], ROLES), []
-    options = FitOptions(models=("ridge", "boosting"), memory=1)
+    options = FitOptions(models=("ridge", "boosting"), grouping="natural", memory=1)
     found = fit_table(table, options, say=said.append)
     assert found.streamed and [c.name for c in found.candidates] == ["ridge"]
     assert any("leaving out boosting" in words for words in said)
+    assert any("taking the bags for random groups" in words for words in said)
     with pytest.raises(TableError, match="all rows in memory"):
         fit_table(table, FitOptions(models=("boosting",), memory=1))
 
@@ -207,6 +208,12 @@ def test_blocks_stay_whole_on_disk_too(rng, rows_per_part):
     assert sum(len(part) for part in vars(found.split).values()) == 60
     held_out = 10 * max(len(found.split.judging), len(found.split.choosing))
     assert held_out <= max(rows_per_part, 50)  # a day has five bags of ten rows
+
+
+def test_at_least_three_bags_judge_where_each_has_its_own_block(rng):
+    table, _ = make_table(rng, n_bags=12)
+    scanned = scan_table(table.append_column("day", table["group"]), replace(ROLES, block="day"))
+    assert len(fit_table(scanned, replace(RIDGE, held_out=0.05)).split.judging) == 3
 
 
 def test_a_block_is_that_of_a_whole_bag(rng):

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from unbag.arrays import Array
 from unbag.bags import Bags
-from unbag.bags.holdout import MIN_BAGS, BagSplit, hold_out_bags, take_bags
+from unbag.bags.holdout import MIN_BAGS, MIN_PART, BagSplit, hold_out_bags, take_bags
 from unbag.bags.validation import check_proportions_differ
 from unbag.errors import TableError
 from unbag.estimators import BagStackingClassifier
@@ -143,19 +143,20 @@ def _split(index: BagIndex, options: FitOptions, *, streamed: bool) -> BagSplit:
 def _split_blocks(
     index: BagIndex, share: float, seed: int, *, n_parts: int, max_rows: float
 ) -> BagSplit:
-    """Hold out parts of whole blocks: this share of the bags each, of about `max_rows` at most."""
+    """Hold out parts of whole blocks: this share of the bags each, at least three, in few rows."""
     names, blocks = np.unique(np.asarray(index.blocks), return_inverse=True)
     if len(names) < n_parts + 2:
         raise TableError(
             f"Training and evaluation need at least {n_parts + 2} blocks, got {len(names)}."
         )
-    n_bags, n_rows = np.bincount(blocks), np.bincount(blocks, index.sizes)
     order = numpy_generator(seed, "blocks").permutation(len(names))
     parts = []
     for n_left in range(n_parts + 1, 1, -1):  # blocks for the other parts, two for training
-        enough = np.searchsorted(np.cumsum(n_bags[order]), share * index.n_bags) + 1
-        fitting = max(1, (np.cumsum(n_rows[order]) <= max_rows).sum())
-        n_held = min(enough, fitting, len(order) - n_left)
+        n_bags = np.cumsum(np.bincount(blocks)[order])
+        n_rows = np.cumsum(np.bincount(blocks, index.sizes)[order])
+        least, wanted = np.searchsorted(n_bags, [MIN_PART, share * index.n_bags]) + 1
+        n_held = max(least, min(wanted, (n_rows <= max_rows).sum()))
+        n_held = min(n_held, len(order) - n_left)
         parts.append(np.flatnonzero(np.isin(blocks, order[:n_held])))
         order = order[n_held:]
     judging, choosing = [*parts, np.empty(0, dtype=int)][:2]
@@ -201,6 +202,8 @@ def _fit_in_memory(table: BagTable, options: FitOptions, say: Say) -> TableFit:
 
 def _fit_on_disk(table: BagTable, options: FitOptions, say: Say) -> TableFit:
     models = _streamed_models(options, say)
+    if options.grouping == "natural":
+        say("taking the bags for random groups: the rows take more than `memory`")
     split = _split(table.index, options, streamed=True)
     say("reading the rows into files of whole bags")
     n_rows, place = options.rows_per_part, options.folder
