@@ -10,15 +10,7 @@ from unbag.errors import MissingExtraError
 
 
 def import_extra(module: str, *, extra: str, purpose: str) -> Any:
-    """Import an optional dependency, or raise an error with the line that installs it.
-
-    Examples
-    --------
-    >>> import_extra("no_such_module", extra="gbm", purpose="Boosting")
-    Traceback (most recent call last):
-    ...
-    unbag.errors.MissingExtraError: Boosting needs no_such_module, which is not installed...
-    """
+    """Import an optional dependency, or raise an error with the line that installs it."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

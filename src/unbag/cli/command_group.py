@@ -37,11 +37,5 @@ def _print_line(text: str, *, style: str) -> None:
 
 
 def flowing(text: str) -> str:
-    r"""Help text whose paragraphs are wrapped by the terminal.
-
-    Examples
-    --------
-    >>> flowing("One.\n\n    Two\n    lines.\n\n      an example")
-    'One.\n\nTwo lines.\n\n  an example'
-    """
+    """Help text whose paragraphs are wrapped by the terminal."""
     return "\n\n".join(part.replace("\n", " ") for part in cleandoc(text).split("\n\n"))

@@ -1,6 +1,6 @@
 """Images in bags: views made on the device, a start without labels, training by consistency."""
 
-from unbag.images.consistency import Consistency, ConsistencySettings, fine_tune
+from unbag.images.consistency import Consistency, ConsistencySettings
 from unbag.images.contrastive import ContrastiveSettings, contrastive_start
 from unbag.images.loop import ImageBags, ImageBatch, LoopSettings, train_on_bags
 from unbag.images.propagation import image_features, propagate
@@ -13,7 +13,6 @@ __all__ = [
     "ImageBatch",
     "LoopSettings",
     "contrastive_start",
-    "fine_tune",
     "image_features",
     "propagate",
     "train_on_bags",

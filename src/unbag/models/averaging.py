@@ -48,12 +48,6 @@ class BlendedNet(nn.Module):
     .. math:: \textstyle\sum_m w_m \, s_m(x) + w \, p(x),
 
     returned as logits, or as amounts. `weights` are those of the models, then of the net.
-
-    Examples
-    --------
-    >>> sure = LinearScores(nn.Flatten(), nn.Identity())
-    >>> BlendedNet(nn.Identity(), [sure], [0.5, 0.5])(torch.tensor([[0.0]])).sigmoid().item()
-    0.25
     """
 
     weights: Tensor

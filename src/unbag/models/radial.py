@@ -25,13 +25,6 @@ class RadialUnits(nn.Module):
     instance to its second centre. Features between 0 and 1, such as indicators and pixels, are used
     as they are; others are standardised. A linear model on these units is nearly constant within a
     cluster, so it learns from few bags if clusters have similar labels, as handwritten digits do.
-
-    Examples
-    --------
-    >>> X = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]], dtype="float32")
-    >>> units = RadialUnits.of(X, n_units=2, seed=0)
-    >>> units(torch.from_numpy(X)).round().sum(dim=0)
-    tensor([3., 3.])
     """
 
     mean: Tensor
