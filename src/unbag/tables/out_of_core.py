@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from unbag.tables.parts import BagParts
 from unbag.training import Trial, TrialResult, held_out_risk
 from unbag.training.adam import StackedAdam
 from unbag.training.batches import Batch, make_batch
-from unbag.training.learners import Learner, learner_of
+from unbag.training.learners import learner_of
 from unbag.training.monitor import Monitor, measure_all, on_device
 from unbag.training.progress import progress_bar
 from unbag.training.record import Record
@@ -104,7 +103,7 @@ def _nets(
 def net_of(result: TrialResult, bags: BagIndex, n_features: int) -> BagClassifier:
     """A trained net as an estimator."""
     clf = BagClassifier(result.trial.rule, learning_rate=result.trial.learning_rate)
-    n_outputs = 1 if bags.proportions.ndim == 1 else bags.proportions.shape[1]
+    n_outputs = np.size(bags.proportions[0])
     return clf.adopt(result, task=bags.task, n_outputs=n_outputs, n_features=n_features)
 
 
@@ -155,22 +154,19 @@ class _Stream:
         settings: Settings,
     ) -> None:
         self.parts, self.seed, self.n_trials = parts, trials[0].seed, len(trials)
-        self.numbers = list(chain.from_iterable(parts.parts[name] for name in groups))
-        self.learner = self._learner(trials, get_model(model))
+        self.numbers = [number for name in groups for number in parts.parts[name]]
+        index, here = parts.index, np.isin(parts.part_of, self.numbers)
+        prior = np.average(index.proportions[here], axis=0, weights=index.sizes[here])
+        shape, moments, build = (parts.n_features,), cache(self._moments), get_model(model)
+        models = [seeded_model(build, trial, shape, np.size(prior), moments) for trial in trials]
+        self.learner = learner_of(models)
         rates = torch.tensor([trial.learning_rate for trial in trials])
         optimizer = StackedAdam(self.learner.parameters, rates, stacked=len(trials) > 1)
-        prior = torch.tensor(np.stack([self._prior()] * len(trials)), dtype=torch.float32)
-        task = parts.index.task
-        self.step = Step(self.learner, optimizer, trials, torch.empty(0), prior, task=task)
+        priors = torch.tensor(np.stack([prior] * len(trials)), dtype=torch.float32)
+        self.step = Step(self.learner, optimizer, trials, torch.empty(0), priors, task=index.task)
         self.record = Record(self.learner, settings)
         self.bags_per_batch = settings.bags_per_batch
         self.n_steps = 0
-
-    def _learner(self, trials: Sequence[Trial], build: ModelBuilder) -> Learner:
-        n_outputs = 1 if self.parts.index.proportions.ndim == 1 else self._prior().shape[0]
-        shape, moments = (self.parts.n_features,), cache(self._moments)
-        models = [seeded_model(build, trial, shape, n_outputs, moments) for trial in trials]
-        return learner_of(models)
 
     def _moments(self) -> Moments:
         """Moments of the features, from a few parts: bags are assigned to parts at random."""
@@ -178,11 +174,6 @@ class _Stream:
         enough = np.searchsorted(np.cumsum(sizes[self.numbers]), SAMPLE_ROWS) + 1
         some = self.numbers[:enough]
         return join_moments(moments_of(torch.from_numpy(X)) for X, _ in self.parts.rows(some))
-
-    def _prior(self) -> np.ndarray:
-        index = self.parts.index
-        here = np.isin(self.parts.part_of, self.numbers)
-        return np.average(index.proportions[here], axis=0, weights=index.sizes[here])
 
     def epoch(self, epoch: int) -> None:
         """Train on every bag once."""
