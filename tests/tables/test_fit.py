@@ -216,6 +216,19 @@ def test_at_least_three_bags_judge_where_each_has_its_own_block(rng):
     assert len(fit_table(scanned, replace(RIDGE, held_out=0.05)).split.judging) == 3
 
 
+def test_a_block_of_one_bag_alone_cannot_judge(rng):
+    table, _ = make_table(rng, n_bags=12)
+    block = pa.array(np.digitize(table["group"].to_numpy(), [1, 6]))  # bag 0 has its own
+    scanned = scan_table(table.append_column("block", block), replace(ROLES, block="block"))
+    refused = 0
+    for seed in range(6):
+        try:
+            assert len(fit_table(scanned, replace(RIDGE, seed=seed)).split.judging) > 1
+        except TableError as error:
+            refused += "at least 2 bags, got 1 of 12 in 3 blocks" in str(error)
+    assert 0 < refused < 6
+
+
 def test_a_block_is_that_of_a_whole_bag(rng):
     table, _ = make_table(rng, n_bags=20)
     day = pa.array(np.arange(table.num_rows) % 3)

@@ -157,6 +157,11 @@ def _split_blocks(
         least, wanted = np.searchsorted(n_bags, [MIN_PART, share * index.n_bags]) + 1
         n_held = max(least, min(wanted, (n_rows <= max_rows).sum()))
         n_held = min(n_held, len(order) - n_left)
+        if n_bags[n_held - 1] < 2:
+            raise TableError(
+                f"Held-out blocks must have at least 2 bags, got 1 of {index.n_bags} in "
+                f"{len(names)} blocks. Name a column with more or with larger blocks."
+            )
         parts.append(np.flatnonzero(np.isin(blocks, order[:n_held])))
         order = order[n_held:]
     judging, choosing = [*parts, np.empty(0, dtype=int)][:2]
