@@ -91,3 +91,5 @@ def test_what_is_no_probability_or_no_count_is_refused(rng):
     )
     with pytest.raises(BagDataError, match="exact counts"):
         estimate_bag_effects(probabilities, noisy)
+    with pytest.raises(ValueError, match="confidence must lie between 0 and 1, got 95"):
+        estimate_bag_effects(probabilities, bags, confidence=95)

@@ -259,8 +259,10 @@ def test_what_a_missing_class_leaves_undefined_is_nan(rng, label, sizes):
     assert "error" in found and np.isfinite(found["error"].value)
 
 
-def test_a_metric_that_is_not_there_is_named(rng):
+def test_a_metric_or_number_of_bins_that_is_not_there_is_named(rng):
     ids = np.repeat(np.arange(20), 5)
     found = evaluate(rng.random(100), None, np.full(100, 0.4), bags=ids)
     with pytest.raises(KeyError, match="no metric 'accuracy'; there are error"):
         found["accuracy"]
+    with pytest.raises(ValueError, match="n_bins must be a whole number of at least 1, got 0"):
+        evaluate(rng.random(100), None, np.full(100, 0.4), bags=ids, n_bins=0)

@@ -84,3 +84,7 @@ def test_a_curve_needs_two_sizes_and_bags(rng):
     for shares in ((1.0,), (0.0, 1.0), (0.5, 1.5)):
         with pytest.raises(BagDataError, match="shares must be"):
             unbag.bag_learning_curve(unbag.BagRidgeClassifier(), X, y, bags=ids, shares=shares)
+    with pytest.raises(BagDataError, match=r"different numbers of at least two.*got \[2, 2\]"):
+        unbag.bag_learning_curve(unbag.BagRidgeClassifier(), X, y, bags=ids, shares=(0.1, 0.12))
+    with pytest.raises(BagDataError, match="at least two bags in each fold, got 20 for 20 bags"):
+        unbag.bag_learning_curve(unbag.BagRidgeClassifier(), X, y, bags=ids, n_splits=20)

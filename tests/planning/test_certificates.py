@@ -173,6 +173,9 @@ def test_realizable_certificate_covers_the_worst_consistent_hypothesis(bag_size)
         (lambda: realizable_sample_size(0.1, 5, n_hypotheses=0), "n_hypotheses"),
         (lambda: realizable_sample_size(0.1, 5, n_hypotheses=3, confidence=1.0), "confidence"),
         (lambda: debiased_excess_certificate(1, 5, n_hypotheses=3), "n_bags"),
+        (lambda: realizable_error_certificate(math.nan, 5, n_hypotheses=3), "n_bags"),
+        (lambda: realizable_error_certificate(math.inf, 5, n_hypotheses=3), "n_bags"),
+        (lambda: realizable_vc_error_certificate(100, 5, vc_dimension=-3), "vc_dimension"),
     ],
 )
 def test_bad_input_is_named(call, words):

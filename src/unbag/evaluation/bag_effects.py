@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
+from unbag.arguments import check_share
 from unbag.bags import Bags
 from unbag.bags.validation import are_whole_counts
 from unbag.errors import BagDataError
@@ -92,6 +93,7 @@ def estimate_bag_effects(probabilities: Any, bags: Bags, *, confidence: float = 
     >>> found.low < 1 < found.high, found.p_value < 1e-6
     (True, True)
     """
+    check_share("confidence", confidence)
     counts = exact_counts(bags, "Bag effects are estimated")
     values = np.asarray(probabilities, dtype=float)
     if values.shape != (len(bags.X),) or not ((values >= 0) & (values <= 1)).all():

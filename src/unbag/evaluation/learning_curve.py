@@ -196,14 +196,19 @@ def bag_learning_curve(
         raise BagDataError(
             f"shares must be at least two numbers above 0 and at most 1, got {list(given)}."
         )
-    target, data, folds, own = folds_of(X, y, bags, noise_variance, n_splits)
+    target, data, folds, own = folds_of(X, y, bags, noise_variance, n_splits, least=2)
+    n_bags = [round(share * (1 - 1 / n_splits) * data.n_bags) for share in shares]
+    if n_bags[0] < 2 or len(set(n_bags)) < len(n_bags):
+        raise BagDataError(
+            f"shares must give different numbers of at least two training bags, got {n_bags} for "
+            f"{list(given)} of {data.n_bags} bags."
+        )
     nested = [
         (part, test)
         for number, (train, test) in enumerate(folds)
         for part in _nested(train, data, shares, random_state + number)
     ]
     scores = fitted_scores(estimator, X, target, nested, executor, n_fits=len(shares))
-    n_bags = [round(share * (1 - 1 / n_splits) * data.n_bags) for share in shares]
     values = [
         [estimate_risk(s, data.take(fold), loss=loss, weights="size").value for s in scores]
         for fold in own

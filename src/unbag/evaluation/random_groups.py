@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from unbag.arguments import check_whole
 from unbag.bags import Bags
 from unbag.evaluation import calibration
 from unbag.evaluation.confusion import (
@@ -54,6 +55,7 @@ def evaluate_bags(
 
     `names` are those of classes or labels; by default numbers.
     """
+    check_whole("n_bins", n_bins)
     values = checked_scores(scores, bags)
     options = {"confidence": confidence, "noise_kurtosis": noise_kurtosis}
     shared = _risks(values, bags, options)

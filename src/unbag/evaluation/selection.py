@@ -123,12 +123,7 @@ def cross_fit_risk(
     >>> cross_fit_risk(BagRidgeClassifier(), X, y, bags=ids).value < 0.2
     True
     """
-    target, data, folds, own = folds_of(X, y, bags, noise_variance, n_splits)
-    if min(len(bags_of_fold) for bags_of_fold in own) < 2:
-        raise BagDataError(
-            f"n_splits must leave at least two bags in each fold, got {n_splits} for "
-            f"{data.n_bags} bags."
-        )
+    target, data, folds, own = folds_of(X, y, bags, noise_variance, n_splits, least=2)
     [scores] = fitted_scores(estimator, X, target, folds, executor)
     return estimate_risk(scores, data, loss=loss, confidence=confidence, parts=own)
 
@@ -179,15 +174,21 @@ def cross_fit_scores(
 
 
 def folds_of(
-    X: Any, y: Any, bags: Any, noise_variance: Any, n_splits: int
+    X: Any, y: Any, bags: Any, noise_variance: Any, n_splits: int, *, least: int = 1
 ) -> tuple[BagTarget, Bags, list[Fold], list[Array]]:
-    """The target, its bags, the rows of each fold and the bags that each holds out."""
+    """The target, its bags, the rows of each fold and the bags, `least` or more, that it judges."""
     ids = bags_of(y, bags)
     if ids is None:
         raise BagDataError("Cross-fitting needs the bags: pass `bags`, or a BagTarget as y.")
     target = BagTarget(ids, np.asarray(y), noise_variance=variance_of(y, noise_variance))
     folds, data = list(BagKFold(n_splits).split(X, target)), as_bags(None, target)
-    return target, data, folds, [np.unique(data.bag_of_row[test]) for _, test in folds]
+    own = [np.unique(data.bag_of_row[test]) for _, test in folds]
+    if min(map(len, own)) < least:
+        raise BagDataError(
+            f"n_splits must leave at least two bags in each fold, got {n_splits} for "
+            f"{data.n_bags} bags."
+        )
+    return target, data, folds, own
 
 
 def fitted_scores(

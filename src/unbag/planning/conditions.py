@@ -20,5 +20,12 @@ def require_probability(name: str, value: float, *, closed: bool = False) -> Non
 
 def require_whole(name: str, value: float, *, least: int = 1) -> None:
     """Require a whole number of at least `least`."""
-    whole = value == int(value) and value >= least
+    whole = value >= least and value % 1 == 0
     require(whole, f"`{name}` must be a whole number of at least {least}, got {value!r}.")
+
+
+def check_sample(n_bags: int, vc_dimension: int, confidence: float) -> None:
+    """Check what every bound for a VC class is given."""
+    require_whole("n_bags", n_bags)
+    require_whole("vc_dimension", vc_dimension)
+    require_probability("confidence", confidence)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unbag.planning.certificates import debiased_excess_certificate
-from unbag.planning.conditions import require, require_probability, require_whole
+from unbag.planning.conditions import check_sample, require, require_probability, require_whole
 from unbag.planning.realizable import (
     realizable_error_certificate,
     realizable_vc_error_certificate,
@@ -112,10 +112,3 @@ def debiased_excess_bound(
     complexity = vc_dimension * math.log(bag_size * n_bags + 1) - math.log(1 - confidence)
     rate = bag_size**2 * complexity / n_bags
     return constant * (rate + math.sqrt(best_error * rate))
-
-
-def check_sample(n_bags: int, vc_dimension: int, confidence: float) -> None:
-    """Check what every bound for a VC class is given."""
-    require_whole("n_bags", n_bags)
-    require_whole("vc_dimension", vc_dimension)
-    require_probability("confidence", confidence)

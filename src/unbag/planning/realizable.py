@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp
 
-from unbag.planning.conditions import require, require_probability, require_whole
+from unbag.planning.conditions import check_sample, require, require_probability, require_whole
 
 
 def mismatch_bound(error: ArrayLike, bag_size: int) -> NDArray[np.float64]:
@@ -106,8 +106,7 @@ def realizable_vc_error_certificate(
     ----------
     blumer1989learnability, Theorem A2.1; li2024optimistic, Theorem 1, step 1
     """
-    require_whole("n_bags", n_bags)
-    require_probability("confidence", confidence)
+    check_sample(n_bags, vc_dimension, confidence)
     growth = log_growth_function(2 * n_bags * bag_size, vc_dimension)
     missed = 2 / n_bags * (growth + math.log(2 / (1 - confidence))) / math.log(2)
     return _largest_error(missed, bag_size)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 
-from unbag.planning.conditions import require, require_probability, require_whole
-from unbag.planning.guarantee import check_sample, debiased_excess_bound
+from unbag.planning.conditions import check_sample, require, require_probability, require_whole
+from unbag.planning.guarantee import debiased_excess_bound
 
 __all__ = [
     "easy_optimistic_bound",
