@@ -7,20 +7,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from unbag.arguments import check_share
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.bags.validation import are_whole_counts
 from unbag.errors import BagDataError
 from unbag.evaluation.estimate import Estimate, jackknife_estimate
 from unbag.evaluation.residual_moments import noise_of
 from unbag.evaluation.results import AmountEvaluation
-
-__all__ = ["evaluate_amounts"]
-
-Array = NDArray[Any]
 
 
 def evaluate_amounts(predictions: Any, bags: Bags, *, confidence: float = 0.95) -> AmountEvaluation:

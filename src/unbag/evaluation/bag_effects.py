@@ -6,18 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
 from unbag.arguments import check_share
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.bags.validation import are_whole_counts
 from unbag.errors import BagDataError
 from unbag.evaluation.intervals import pearson_tail
 
-__all__ = ["BagEffects", "estimate_bag_effects", "exact_counts"]
-
-Array = NDArray[Any]
 N_NODES = 11
 LARGEST = 10.0  # deviation of logits beyond which all bags are of one class
 SURE = 1e-6

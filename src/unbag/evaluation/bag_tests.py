@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.bags.noise import rounding_grid
 from unbag.bags.validation import are_whole_counts
@@ -18,7 +18,6 @@ from unbag.evaluation.intervals import ResidualMoments, pearson_tail, square_cum
 from unbag.evaluation.residual_moments import noise_of
 from unbag.randomness import numpy_generator
 
-Array = NDArray[Any]
 MOST_NUMBERS_DRAWN = 10_000_000
 MOST_INSTANCES = 10**9 - 1  # that numpy draws from without replacement
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
+from unbag.arrays import Array
 from unbag.evaluation.curves import Gradient, positives_above, positives_inside, score_metric
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.positives import Positives
 from unbag.evaluation.spread import mass_covariance, paired_factor, variance_error
 
-Array = NDArray[Any]
 N_DRAWS = 400  # D20
 N_STEPS = 24
 N_POINTS = 41  # of a ROC curve

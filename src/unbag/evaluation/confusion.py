@@ -14,18 +14,15 @@ from math import comb
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from unbag.arrays import Array
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.intervals import LAPLACE_KURTOSIS, ResidualMoments, law_interval
 from unbag.evaluation.positives import ScoreTable
 from unbag.evaluation.spread import FEW_BAGS, outer_ends
 from unbag.evaluation.weighting import Fit, fit_variance, group_bags
 
-__all__ = ["CELLS", "DECISION_METRICS", "decision_intervals", "estimate_errors", "no_interval"]
-
-Array = NDArray[Any]
 # A function of the shares of false positives, false negatives and positive predictions.
 Metric = Callable[[Any, Any, Any], Any]
 

@@ -7,14 +7,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unbag.arrays import Array
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.intervals import LAPLACE_KURTOSIS
 from unbag.evaluation.positives import Positives
 from unbag.evaluation.spread import mass_covariance, spread_of, studentised_interval
-
-Array = NDArray[Any]
 
 
 class Gradient(NamedTuple):

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
-Array = NDArray[Any]
+from unbag.arrays import Array
 
 
 @dataclass(frozen=True)

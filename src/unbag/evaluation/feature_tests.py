@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.evaluation.bag_report import Bias
 from unbag.evaluation.bag_tests import (
@@ -19,7 +19,6 @@ from unbag.evaluation.bag_tests import (
 )
 from unbag.evaluation.intervals import pearson_tail
 
-Array = NDArray[Any]
 MAX_FEATURES = 500
 # Where chance would put fewer pairs of a feature's rarer values into one bag, pairs are counted.
 MIN_PAIRS = 5.0

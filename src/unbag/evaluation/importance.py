@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unbag.arguments import check_choice, check_share, check_whole
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.bags.tasks import risk_scale
 from unbag.charts import Chart, Series
@@ -25,7 +25,6 @@ from unbag.evaluation.risk import Loss, checked_scores, decisions
 from unbag.frames.chunks import is_frame, require
 from unbag.randomness import numpy_generator
 
-Array = NDArray[Any]
 SHOWN = 20  # columns of a chart
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-Array = NDArray[Any]
+from unbag.arrays import Array
+
 # D8. Noise of unknown shape is taken for Laplace noise, which has heavier tails than most.
 LAPLACE_KURTOSIS = 3.0
 

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, stats
 
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.evaluation.bag_tests import holm
 from unbag.evaluation.risk import checked_scores
 from unbag.randomness import numpy_generator
 
-Array = NDArray[Any]
 N_SHUFFLES = 1999
 
 

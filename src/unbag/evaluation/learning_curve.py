@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from unbag.arguments import check_choice, check_share, check_some
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.charts import Chart, Series
 from unbag.charts.chart import Kind
@@ -22,7 +22,6 @@ from unbag.evaluation.selection import fitted_scores, folds_of
 from unbag.parallel import Executor
 from unbag.randomness import numpy_generator
 
-Array = NDArray[Any]
 # Excess risks fall like the number of bags to these powers: in general, and for few parameters.
 POWERS = (0.5, 1.0)
 # A fall of less than this share of the risk is called small.

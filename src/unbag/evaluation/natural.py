@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special, stats
 
 from unbag.arguments import check_share, check_whole
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.bags.reading import read_blocks
 from unbag.evaluation.bag_effects import estimate_bag_effects, exact_counts
@@ -21,16 +21,6 @@ from unbag.evaluation.results import trivial_baseline
 from unbag.evaluation.risk import checked_scores
 from unbag.posterior import bag_posterior
 
-__all__ = [
-    "evaluate_natural",
-    "explained_deviance",
-    "extreme_labels",
-    "group_calibration",
-    "label_metrics",
-    "metric_bounds",
-]
-
-Array = NDArray[Any]
 BAGS_IN_GROUP = 4  # fewer tell no spread
 
 

@@ -8,19 +8,16 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from unbag.arguments import check_share
+from unbag.arrays import Array
 from unbag.bags.reading import read_blocks
 from unbag.errors import BagDataError
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.natural_linear import BoundedModel, check_reach
 from unbag.evaluation.printing import Printed, TextTable
 
-__all__ = ["GroupShares", "estimate_groups"]
-
-Array = NDArray[Any]
 EXPLAINED = 0.8  # chosen by benchmarks/election_context.py
 
 

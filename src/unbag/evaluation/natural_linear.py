@@ -7,15 +7,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.errors import BagDataError
 
-__all__ = ["BoundedModel", "check_reach", "folded_quantile", "metric_positions", "smooth_model"]
-
-Array = NDArray[Any]
 PENALTIES = 4.0 ** np.arange(-8, 9)  # of departures, whose bound is one
 ROUNDS = 3
 N_KNOTS = 21

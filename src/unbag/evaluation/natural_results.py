@@ -16,8 +16,6 @@ from unbag.evaluation.printing import Printed, TextTable
 from unbag.evaluation.results import Baseline
 from unbag.extras import import_extra
 
-__all__ = ["Bounds", "NaturalEvaluation"]
-
 LEVEL = 0.05  # of the sentence on bag effects
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.evaluation.bag_tests import (
     MOST_INSTANCES,
@@ -19,7 +17,6 @@ from unbag.evaluation.bag_tests import (
 )
 from unbag.randomness import numpy_generator
 
-Array = NDArray[Any]
 N_WAVES = 3  # half waves along the order of the bags: a drift, a bow, and one bend more
 MOST_NUMBERS = 1_000_000
 

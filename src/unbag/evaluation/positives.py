@@ -12,14 +12,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse, special
 
+from unbag.arrays import Array
 from unbag.bags import Bags
-
-__all__ = ["Positives", "ScoreTable", "fit_positives", "score_table"]
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

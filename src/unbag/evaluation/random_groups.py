@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from unbag.arguments import check_whole
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.evaluation import calibration
 from unbag.evaluation.confusion import (
@@ -27,8 +27,6 @@ from unbag.evaluation.positives import fit_positives, score_table
 from unbag.evaluation.residual_moments import noise_of, residual_product
 from unbag.evaluation.results import Evaluation, trivial_baseline
 from unbag.evaluation.risk import checked_scores, decisions, estimate_risk
-
-Array = NDArray[Any]
 
 # Without the number of the class or label that may follow, as in "auc[0]".
 METRICS = (

@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.bags.tasks import refuse_ranges
 from unbag.evaluation.intervals import ResidualMoments
 from unbag.evaluation.positives import Positives, fit_positives, score_table
 from unbag.evaluation.weighting import Fit
-
-__all__ = [
-    "binary_moments",
-    "fitted_moments",
-    "hard_moments",
-    "noise_of",
-    "recalibrated_moments",
-    "residual_product",
-    "risk_change",
-    "score_moments",
-]
-
-Array = NDArray[Any]
 
 
 def noise_of(bags: Bags) -> Array:

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unbag.arrays import Array
 from unbag.charts import Chart, Series, calibration_chart, roc_chart
 from unbag.evaluation.calibration import Curve
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.printing import Printed, TextTable
 from unbag.extras import import_extra
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unbag.arguments import check_choice, check_share
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.bags.tasks import refuse_amounts, risk_scale
 from unbag.errors import BagDataError
@@ -36,9 +36,6 @@ from unbag.evaluation.weighting import (
     weighted_fit,
 )
 
-__all__ = ["estimate_risk", "pairwise_value"]
-
-Array = NDArray[Any]
 Loss = Literal["zero_one", "square"]
 # D6. Risks at which the law is worked out: steps of 8 %, between which it is all but linear.
 GRID = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 180)])

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unbag.arguments import check_choice
+from unbag.arrays import Array
 from unbag.bags import BagKFold, Bags, BagTarget, as_bags, bags_of, variance_of
 from unbag.errors import BagDataError
 from unbag.evaluation.estimate import Estimate
@@ -17,7 +17,6 @@ from unbag.evaluation.random_groups import METRICS, evaluate_bags
 from unbag.evaluation.risk import estimate_risk
 from unbag.parallel import Executor, SerialExecutor
 
-Array = NDArray[Any]
 Fold = tuple[Array, Array]  # rows to fit to, and rows held out
 # Metrics of which less is better: scikit-learn maximises, so their scorers change sign.
 LOSSES = {"error", "brier", "log_loss", "balanced_error", "calibration_error"}

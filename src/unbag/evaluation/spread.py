@@ -11,23 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from unbag.arrays import Array
 from unbag.evaluation.intervals import pearson_quantile
 from unbag.evaluation.positives import Positives
 
-__all__ = [
-    "Spread",
-    "mass_covariance",
-    "outer_ends",
-    "paired_factor",
-    "spread_of",
-    "studentised_interval",
-    "variance_error",
-]
-
-Array = NDArray[Any]
 # D18. Fewer bags say too little of a residual's law: intervals then reach as far as the
 # jackknife's.
 FEW_BAGS = 16

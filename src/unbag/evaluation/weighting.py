@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unbag.arrays import Array
 from unbag.evaluation.intervals import ResidualMoments, square_cumulants
 
-Array = NDArray[Any]
 # D3. Fewer bags cannot afford to have their weights learned from one half and used on the other.
 MIN_BAGS_TO_SPLIT = 8
 

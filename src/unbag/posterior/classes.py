@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from unbag.arrays import Array
 from unbag.bags.batch import BagBatch
 
-Array = NDArray[Any]
 # Instances times count vectors: a bag of 16 with 2,000 vectors, which takes about a millisecond.
 EXACT_UP_TO = 2**15
 MAX_STEPS = 200

@@ -6,13 +6,12 @@ Tilting multiplies all odds in a bag by one factor, so that the expected count i
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-Array = NDArray[Any]
+from unbag.arrays import Array
+
 STEPS = 60  # of bisection at worst; Newton's method takes about five
 TOLERANCE = 1e-9  # of a count, relative to the size of the bag
 NUMBERS_AT_ONCE = 2**15  # complex ones, half a MiB: what stays close to a core

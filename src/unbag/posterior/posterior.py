@@ -6,16 +6,15 @@ from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logit
 
 from unbag.arguments import check_choice
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.bags.tasks import refuse_amounts
 from unbag.errors import BagDataError
 from unbag.posterior.labels import exact_posterior, tilted_posterior
 
-Array = NDArray[Any]
 Method = Literal["auto", "exact", "tilted"]
 # Nobody is surer than this: a score of 0 in a bag of ones would have no posterior at all.
 SUREST = 1e-9
