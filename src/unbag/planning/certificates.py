@@ -26,17 +26,10 @@ def pairwise_kernel_range(bag_size: int) -> float:
 
 
 def pairwise_kernel_deviation(error: float, bag_size: int) -> float:
-    r"""Bound on the standard deviation of the pairwise kernel of a hypothesis of this error.
+    r"""Bound on the standard deviation of the pairwise kernel of a hypothesis of this error (D32).
 
     .. math:: w(R) = \min\left( \sqrt{\tfrac{2R}{k} + 2R^2} + R \sqrt{\tfrac2k} + \tfrac{R}{k},\;
               \sqrt{(2k-1) R} \right)
-
-    Write :math:`r = b + u` with :math:`b = \mathbb{E} f - p`, so :math:`|b| \le R`, and let
-    :math:`\sigma^2 = R - b^2`. The kernel is :math:`\tfrac k2 (u - u')^2 + b^2 + b(u + u') + u u'`.
-    The deviation of the first part is at most :math:`\sqrt{2\sigma^2/k + 2\sigma^4}`, because the
-    fourth cumulant of one instance's error is at most :math:`4\sigma^2`; that of the third is
-    :math:`|b| \sqrt{2\sigma^2/k}` and that of the last :math:`\sigma^2/k`. The second branch is ``E
-    h**2 <= max(h) E h``. Both are concave in R, so equations in them have one solution.
     """
     require_whole("bag_size", bag_size)
     require_probability("error", error, closed=True)
@@ -98,8 +91,7 @@ def debiased_excess_certificate(
 
     Notes
     -----
-    Of order :math:`\sqrt{(L^{*2} + L^*/k) u / n} + k u / n`: the slow term does not grow with the
-    bag size, where the paper's bound for VC classes has :math:`\sqrt{L^* k^2 d / n} + k^2 d / n`.
+    Of order :math:`\sqrt{(L^{*2} + L^*/k) u / n} + k u / n`.
 
     Examples
     --------

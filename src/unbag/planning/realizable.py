@@ -21,14 +21,7 @@ def mismatch_bound(error: ArrayLike, bag_size: int) -> NDArray[np.float64]:
 
     .. math:: q(\varepsilon) = \tfrac12 - \tfrac12 (1 - 2\varepsilon)^k
 
-    The paper derives it for errors in [eps, 1 - eps] (Theorem 1, step 2): an odd number of wrong
-    instances cannot cancel. It holds for *every* error of at least eps. Let the error
-    be 1 - eta with eta <= eps. Given m >= 1 wrong instances, each of sign +1 or -1, they cancel
-    with probability at most 1/2 when m is even and never when m is odd. For odd k fewer than half
-    of the bags have an even m. For even k they cancel with probability at most
-    ``eta**k / 2 + 1/4 + (1 - 2*eta)**k / 4``, convex in eta and at most 1/2 at both ends of
-    [0, 1/2]. So the bag is missed with probability at least 1/2, which is at least q. Hence the
-    paper's Theorem 1 needs neither a symmetric class, nor k >= 11, nor eps < 1/(4k).
+    An odd number of wrong instances cannot cancel. ``paper/docs/theory.md`` has the proof.
     """
     require_whole("bag_size", bag_size)
     error = np.asarray(error, dtype=float)
@@ -37,12 +30,7 @@ def mismatch_bound(error: ArrayLike, bag_size: int) -> NDArray[np.float64]:
 
 
 def mismatch_inverse(probability: float, bag_size: int) -> float:
-    r"""Error at which a bag is missed with this probability: the inverse of :func:`mismatch_bound`.
-
-    .. math:: q^{-1}(\pi) = \tfrac12 \bigl(1 - (1 - 2\pi)^{1/k}\bigr)
-
-    A probability of 1/2 or more gives no information, and 1/2 is returned.
-    """
+    """Inverse of :func:`mismatch_bound`; 1/2 for probabilities from 1/2, which say nothing."""
     require_whole("bag_size", bag_size)
     if probability >= 0.5:
         return 0.5
@@ -118,11 +106,9 @@ def _largest_error(missed: float, bag_size: int) -> float:
     return error if error < 0.5 else 1.0
 
 
-def smallest_sample_size(
-    bound: Callable[[int], float], error: float, *, largest: int = 2**60
-) -> int:
+def smallest_sample_size(bound: Callable[[int], float], error: float) -> int:
     """Smallest number of bags whose decreasing `bound` is at most `error`, by bisection."""
-    high = 1
+    high, largest = 1, 2**60
     while bound(high) > error:
         high *= 2
         require(high <= largest, f"No number of bags below {largest} brings the bound to {error}.")
