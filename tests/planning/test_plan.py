@@ -77,6 +77,8 @@ def test_the_public_name_is_there():
         ({"error": 0.1, "bag_size": 5, "n_hypotheses": 3, "rule": "easy_square"}, "rule"),
         ({"error": 0.7, "bag_size": 5, "n_hypotheses": 3}, "1/2"),
         ({"error": 0.1, "bag_size": 0, "n_hypotheses": 3}, "bag_size"),
+        ({"error": 0.1, "bag_size": 2.5, "n_hypotheses": 3}, "bag_size"),
+        ({"n_bags": 2.5, "bag_size": 3, "n_hypotheses": 3}, "n_bags"),
     ],
 )
 def test_unanswerable_questions_are_named(options, words):

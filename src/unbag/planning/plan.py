@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from unbag.charts import Chart, Series
+from unbag.errors import ConditionError
 from unbag.planning.conditions import require, require_whole
 from unbag.planning.guarantee import Guarantee
 
@@ -154,31 +155,32 @@ def plan_bags(
     if n_instances is not None:
         require(n_bags is None and bag_size is None, "`n_instances` leaves bags and size free.")
         return _plan_size(guarantee, n_instances, error, tuple(bag_sizes))
-    require(bag_size is not None, "Give `bag_size`, or `n_instances` to have it chosen.")
-    size = int(bag_size or 0)
-    require_whole("bag_size", size)
+    if bag_size is None:
+        raise ConditionError("Give `bag_size`, or `n_instances` to have it chosen.")
+    require_whole("bag_size", bag_size)
     require(
         (error is None) != (n_bags is None), "Give `error` or `n_bags`: the other is the answer."
     )
     if n_bags is not None:
-        return _plan_error(guarantee, int(n_bags), size)
-    return _plan_number(guarantee, float(error or 0.0), size)
+        require_whole("n_bags", n_bags)
+        return _plan_error(guarantee, int(n_bags), int(bag_size))
+    return _plan_number(guarantee, float(error or 0.0), int(bag_size))
+
+
+def _row(guarantee: Guarantee, n_bags: int, bag_size: int) -> PlanRow:
+    return PlanRow(bag_size, n_bags, guarantee(n_bags, bag_size))
 
 
 def _plan_number(guarantee: Guarantee, error: float, bag_size: int) -> BagPlan:
     sizes = sorted({max(1, bag_size // 10), max(1, bag_size // 3), bag_size, 3 * bag_size})
-    needed = {size: guarantee.bags_needed(error, size) for size in sizes}
-    rows = tuple(PlanRow(size, n, guarantee(n, size)) for size, n in needed.items())
-    [answer] = [row for row in rows if row.bag_size == bag_size]
-    return BagPlan("n_bags", answer, rows, guarantee)
+    rows = tuple(_row(guarantee, guarantee.bags_needed(error, size), size) for size in sizes)
+    return BagPlan("n_bags", rows[sizes.index(bag_size)], rows, guarantee)
 
 
 def _plan_error(guarantee: Guarantee, n_bags: int, bag_size: int) -> BagPlan:
-    require_whole("n_bags", n_bags)
     numbers = sorted({max(1, n_bags // 4), max(1, n_bags // 2), n_bags, 2 * n_bags, 4 * n_bags})
-    rows = tuple(PlanRow(bag_size, n, guarantee(n, bag_size)) for n in numbers)
-    [answer] = [row for row in rows if row.n_bags == n_bags]
-    return BagPlan("error", answer, rows, guarantee)
+    rows = tuple(_row(guarantee, n, bag_size) for n in numbers)
+    return BagPlan("error", rows[numbers.index(n_bags)], rows, guarantee)
 
 
 def _plan_size(
@@ -187,9 +189,7 @@ def _plan_size(
     require_whole("n_instances", n_instances)
     sizes = [size for size in sorted(bag_sizes) if 1 <= size <= n_instances]
     require(bool(sizes), "`bag_sizes` holds no size between 1 and `n_instances`.")
-    rows = tuple(
-        PlanRow(size, n_instances // size, guarantee(n_instances // size, size)) for size in sizes
-    )
+    rows = tuple(_row(guarantee, n_instances // size, size) for size in sizes)
     reached = [row for row in rows if error is not None and row.error <= error]
     best = min(rows, key=lambda row: row.error)
     require(
