@@ -35,21 +35,9 @@ def class_posterior(logits: Tensor, batch: BagBatch) -> Tensor:
 
     .. math:: q_{jc} = P\Big(Y_j = c \Big| \sum_l 1\{Y_l = d\} = n_d \text{ for all } d\Big)
 
-    Parameters
-    ----------
-    logits : Tensor of shape (..., n_instances, n_classes)
-    batch : BagBatch
-        Bags of a multiclass task; counts that are not whole are tilted to.
-
-    Returns
-    -------
-    Tensor of shape (..., n_instances, n_classes)
-        In double precision, without a gradient.
-
-    Notes
-    -----
-    Exact where `is_small` says so; elsewhere `tilted_classes`, its saddle point, which is off by a
-    term of order one over the bag's size.
+    Logits and result have shape (..., n_instances, n_classes); the result is in double precision,
+    without a gradient. It is exact where counts are whole and `is_small` says so; elsewhere it is
+    that of `tilted_classes`, its saddle point, off by a term of order one over the bag's size.
 
     Examples
     --------
@@ -79,13 +67,7 @@ def exact_classes(scores: Array, counts: Array) -> Array:
     .. math:: q_{jc} \propto p_{jc} \sum_v F_j(v) \, B_j(n - e_c - v)
 
     with :math:`F_j` and :math:`B_j` the laws of the counts of the instances before and after
-    :math:`j`. The count of the most frequent class is what the others leave.
-
-    Parameters
-    ----------
-    scores : array of shape (n_instances, n_classes)
-    counts : array of shape (n_classes,)
-        Whole numbers that add up to the number of instances.
+    :math:`j`. Counts are whole; that of the most frequent class is what the others leave.
 
     Examples
     --------
@@ -127,20 +109,10 @@ def tilted_classes(logits: Tensor, batch: BagBatch, *, tolerance: float = 1e-9) 
 
     .. math:: q_{jc} \propto p_{jc} \, e^{\lambda_c}, \qquad \sum_j q_{jc} = n_c
 
-    Parameters
-    ----------
-    logits : Tensor of shape (..., n_instances, n_classes)
-        Logarithms of class probabilities, up to a constant of each instance.
-    batch : BagBatch
-        Bags of a multiclass task.
-    tolerance : float
-        Largest error of a proportion.
-
-    Notes
-    -----
-    The weights minimise the convex :math:`\sum_j \log \sum_c p_{jc} e^{\lambda_c} - n^\top
-    \lambda`. Newton's steps are taken where they bring the counts nearer; elsewhere one step of
-    Sinkhorn's algorithm, which always lowers it.
+    Logits are logarithms of class probabilities, up to a constant of each instance. No proportion
+    is off by more than `tolerance`. The weights minimise the convex
+    :math:`\sum_j \log \sum_c p_{jc} e^{\lambda_c} - n^\top \lambda`. Newton's steps are taken where
+    they bring the counts nearer; elsewhere one of Sinkhorn's algorithm, which always lowers it.
 
     Examples
     --------

@@ -26,21 +26,8 @@ def tilt_to_counts(
     .. math:: \sum_j \sigma(z_j + \theta) = n
 
     Newton's method for all bags at once, with a bisection wherever it would leave the bracket.
-
-    Parameters
-    ----------
-    logits : array of shape (n_instances,)
-        Finite, bag by bag.
-    counts : array of shape (n_bags,)
-        Strictly between 0 and the bag's size; they need not be whole.
-    sizes : array of shape (n_bags,)
-    start : array of shape (n_bags,), optional
-        Shifts that may be near; None takes those that are right for equal logits.
-
-    Examples
-    --------
-    >>> tilt_to_counts(np.array([0.0, 0.0, 0.0, 0.0]), np.array([3.0]), np.array([4])).round(4)
-    array([1.0986])
+    Logits are finite and come bag by bag; counts lie strictly between 0 and the bag's size. `start`
+    are shifts that may be near; None takes those that are right for equal logits.
     """
     starts, margin = np.cumsum(sizes) - sizes, np.log(sizes) + 1
     rate = counts / sizes
@@ -94,19 +81,9 @@ def exact_posterior(
     .. math:: q_j = P\Big(Y_j = 1 \Big| \sum_l Y_l = n\Big)
               = p_j \, P\Big(\sum_{l \neq j} Y_l = n - 1\Big) \Big/ P\Big(\sum_l Y_l = n\Big)
 
-    Parameters
-    ----------
-    logits : array of shape (n_instances,)
-        Finite logits of the labels' own probabilities, bag by bag.
-    counts : array of shape (n_bags,)
-        Positive labels of each bag; what is no whole number is rounded.
-    sizes : array of shape (n_bags,)
-        Instances of each bag.
-    exact_below : float
-        Bags whose tilted count has at least this variance get the formula of `second_order`.
-    tilts : array of shape (n_bags,), optional
-        Shifts of logits to start from, such as those of similar logits; they are replaced by the
-        right ones.
+    Logits come bag by bag; counts are rounded. Bags whose tilted count has at least the variance
+    `exact_below` get the formula of `second_order`. `tilts` are shifts of logits to start from,
+    such as those of similar logits, and are replaced by the right ones.
 
     Notes
     -----
@@ -160,12 +137,6 @@ def second_order(scores: Array, sizes: Array) -> tuple[Array, Array]:
     The Edgeworth expansion of the exact law: tilting alone, whose error is of the order of
     :math:`1 / V`, leaves out that a count between none and all is more certain than its labels.
     Posteriors of a bag add up to its count, as exact ones do.
-
-    Parameters
-    ----------
-    scores : array of shape (n_instances,)
-        Tilted so that those of a bag add up to its count, bag by bag.
-    sizes : array of shape (n_bags,)
 
     Examples
     --------

@@ -101,16 +101,14 @@ def _labels(scores: Array, bags: Bags, method: Method) -> Array:
 
 def _one_label(scores: Array, proportions: Array, bags: Bags, method: Method) -> Array:
     scores = np.clip(scores, SUREST, 1 - SUREST)
-    counts, logits = bags.sizes * proportions, logit(scores)
     if bags.ranges is not None:
         return _given_ranges(scores, bags, method)
+    counts, logits = bags.sizes * proportions, logit(scores)
+    exact = np.full(bags.n_bags, method == "exact")
     if bags.noise_variance is not None:
         counts = _expected_count(scores, counts, bags)
-        return tilted_posterior(logits, counts, bags.sizes)
-    if method != "auto":
-        law = exact_posterior if method == "exact" else tilted_posterior
-        return law(logits, counts, bags.sizes)
-    exact = (bags.sizes <= EXACT_UP_TO) & (np.abs(counts - np.rint(counts)) < WHOLE)
+    elif method == "auto":
+        exact = (bags.sizes <= EXACT_UP_TO) & (np.abs(counts - np.rint(counts)) < WHOLE)
     found = np.empty_like(scores)
     for kind, law in ((exact, exact_posterior), (~exact, tilted_posterior)):
         rows = np.repeat(kind, bags.sizes)
