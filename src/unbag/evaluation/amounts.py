@@ -20,19 +20,12 @@ from unbag.evaluation.results import AmountEvaluation
 
 
 def evaluate_amounts(predictions: Any, bags: Bags, *, confidence: float = 0.95) -> AmountEvaluation:
-    r"""Evaluate predictions of single amounts, in the order of ``bags.X``; see `unbag.evaluate`.
+    """Evaluate predictions of single amounts, in the order of ``bags.X``; see `unbag.evaluate`.
 
-    Notes
-    -----
-    For bags that are random draws the mean squared error is `unbag.evaluation.pairwise_value` of
-    the bag residuals, which is unbiased for any real response. R2 is one minus its ratio to the
-    variance of single amounts, which is estimated the same way. Intervals are the jackknife's over
-    bags (D27). With weighted averages a bag's size is `Bags.effective_sizes`,
-    and errors count by the squares of their weights.
-
-    The slope is that of averages on mean predictions, 1 if these are calibrated. The deviance is
-    given where totals of bags are whole numbers and predictions positive: it is that of Poisson
-    numbers of events, and holds for any grouping.
+    The mean squared error is `unbag.evaluation.pairwise_value` of the bag residuals, and R2 one
+    minus its ratio to the variance of single amounts, estimated the same way (D27). With weighted
+    averages a bag's size is `Bags.effective_sizes`. The deviance is given where totals of bags are
+    whole numbers and predictions positive.
     """
     check_share("confidence", confidence)
     values = np.asarray(predictions, dtype=float).reshape(-1)

@@ -85,9 +85,7 @@ def calibration_error(
     r"""Expected calibration error, :math:`\sum_b |E[(y - f) 1_b]|`.
 
     Absolute values of noisy gaps are too large on average. The estimate is the error under which
-    the observed sum would be the median, the interval that under which it would not be extreme,
-    given gaps in the observed proportions with normal errors of known covariance. Signs of gaps are
-    uncertain.
+    the observed sum would be the median, the interval those under which it would not be extreme.
     """
     bins = score_bins(positives, n_bins)
     members = (bins == np.arange(bins.max() + 1)[:, None]).astype(float)

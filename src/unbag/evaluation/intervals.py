@@ -61,13 +61,10 @@ def pearson_tail(value: Any, skewness: Any) -> Array:
 def square_cumulants(
     law: ResidualMoments, risk: Array, sizes: Array, noise: Array
 ) -> tuple[Array, Array]:
-    """Variance and third cumulant of :math:`k_i |z_i|^2`: a row per risk, a column per bag.
+    """Variance and third cumulant of :math:`k_i |z_i|^2`: a row per risk, a column per bag (D4).
 
-    With :math:`K_m` the cumulants of :math:`z_i`, the centred residual of bag ``i``, they are
-    :math:`k^2 (2 K_2^2 + K_4)` and :math:`k^3 (8 K_2^3 + 12 K_2 K_4 + K_6)` (D4); cumulants of a
-    bag are those of an instance divided by :math:`k^{m-1}`, plus those of the noise. The third
-    cumulant of the residual is neglected: it enters squared, and vanishes if false positives and
-    negatives balance.
+    The third cumulant of the centred residual :math:`z_i` is neglected: it enters squared, and
+    vanishes if false positives and negatives balance.
     """
     second = np.asarray(risk)[..., None] * law.variance
     fourth = np.asarray(risk)[..., None] * law.fourth - (1 + 2 * law.square_trace) * second**2

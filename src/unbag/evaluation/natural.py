@@ -131,11 +131,8 @@ def explained_deviance(
     .. math:: 1 - \frac{\sum_i k_i\, d(a_i, \bar f_i)}{\sum_i k_i\, d(a_i, \bar a)},
               \quad d(a, f) = a \log \frac a f + (1 - a) \log \frac{1 - a}{1 - f}
 
-    Notes
-    -----
-    At most one; below zero, a constant is better. Nothing is assumed of the grouping but that bags
-    (or blocks of them, whose numbers are `units`) are independent. The interval is that of the
-    jackknife over them, for the logarithm of what is left to explain (D26).
+    Below zero, a constant is better. Nothing is assumed of the grouping but that bags, or blocks of
+    them, whose numbers are `units`, are independent (D26).
     """
     units = np.arange(bags.n_bags) if units is None else units
     means = np.clip(bags.mean(scores), 1e-9, 1 - 1e-9)

@@ -174,12 +174,10 @@ class BoundedModel:
 
 
 def smooth_model(scores: Array, bags: Bags, smoothness: float, units: Any = None) -> BoundedModel:
-    r"""Chances of rows, whose scores come bag by bag, up to a smooth departure from the scores.
+    r"""Chances of rows, whose scores come bag by bag, up to a smooth departure from them (D30).
 
     .. math:: P(y_{ij} = 1) = f_{ij} + g(f_{ij}) + c \, \bar f_i + u_i, \qquad
               |g(f) - g(f')| \le L |f - f'|, \quad |c| \le L
-
-    where :math:`L` is the smoothness and :math:`g` is linear between 21 knots (D30).
     """
     bag = np.repeat(np.arange(bags.n_bags), bags.sizes)
     knots = np.linspace(scores.min(), scores.max() + 1e-9, N_KNOTS)

@@ -110,18 +110,10 @@ class Positives:
 
 
 def fit_positives(table: ScoreTable) -> Positives:
-    r"""Find the mass of positives at each score.
+    """Find the mass of positives at each score: that of a control, and that of its residuals (D9).
 
-    For a control :math:`c(x)` with bag residuals :math:`z_i`,
-
-    .. math:: E[y g] = E[c g] + E[(y - c) g], \qquad
-              E[(y - c) g] = \bar z \, \bar g + \sum_i \pi_i k_i z_i (g_i - \bar g),
-
-    (D9), whose variance is that of the small residual, not of the label. The control is the
-    weighted regression of the proportions on score and decision. Because :math:`y^2 = y`, the
-    variance of the labels is :math:`p (1 - p)`; what of it the residuals do not show must be
-    explained by the control, which fixes its scale far better than the regression does when errors
-    are rare.
+    The control is the weighted regression of the proportions on score and decision. Its scale comes
+    from the variance of the labels, of which it must explain what residuals do not show (D10).
 
     Notes
     -----

@@ -160,13 +160,8 @@ def macro_average(found: Sequence[Estimate]) -> Estimate:
 def confusion_matrix(
     decisions: Array, bags: Bags, *, confidence: float = 0.95
 ) -> tuple[Array, Array, Array]:
-    r"""Share of instances by true (rows) and predicted class (columns), with low and high ends.
+    """Share of instances by true (rows) and predicted class (columns), with its interval (D21).
 
-    With one-hot predictions :math:`h` and :math:`e = h - y`, for two classes :math:`a \neq b`
-
-    .. math:: C_{ab} + C_{ba} = -E[e_a e_b], \qquad C_{ab} - C_{ba} = -E[e_a (h_b + y_b)],
-
-    (D21), the first precise, the second not; row sums, which are means, correct the second.
     Intervals come from the jackknife over bags, NaN below three bags. Entries are unbiased, so they
     may be negative. Noise that is independent between classes has no effect.
     """

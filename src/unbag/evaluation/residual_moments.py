@@ -47,9 +47,8 @@ def score_moments(
 ) -> ResidualMoments:
     """Shape of a score's residual, as if the scores were calibrated; of several labels, of each.
 
-    Only ratios of moments are taken from that assumption; the risk itself scales them. Proportions
-    have no part in it, so that weights may depend on it. Instances count by their ``shares``, or
-    alike; ``chances`` of a positive replace the scores'.
+    Proportions have no part in it, so that weights may depend on it. Instances count by their
+    `shares`, or alike; `chances` of a positive replace the scores'.
     """
     n_outputs, chances = scores.shape[1], scores if chances is None else chances
     law = ResidualMoments(n_outputs=n_outputs, n_labels=1 if task == "multiclass" else n_outputs)
@@ -87,11 +86,7 @@ def fitted_moments(
 def _joint_moments(
     law: ResidualMoments, fit: Fit, covariance: Array, squares: Array, sizes: Array
 ) -> ResidualMoments:
-    r"""Complete the law of each label to that of all, by how labels' squares go together in bags.
-
-    For two labels :math:`\mathrm{Cov}(k z_a^2, k z_b^2) = 2 M_{ab}^2 + \kappa_{aabb} / k`, and
-    :math:`E[e_a^2 e_b^2] = \kappa_{aabb} + M_{aa} M_{bb} + 2 M_{ab}^2`.
-    """
+    """Complete the law of each label to that of all, by how labels' squares covary in bags (D7)."""
     variances = np.diag(covariance)
     parts, jointly = squares - variances, 2 * _of_pairs(covariance**2)
     seen = parts.sum(axis=1) ** 2 - (parts**2).sum(axis=1) - jointly * (1 - 1 / sizes)
@@ -111,27 +106,11 @@ def _of_pairs(matrix: Array) -> float:
 
 
 def residual_product(weights: Array, guesses: Array, bags: Bags) -> tuple[float, float]:
-    r"""Estimate :math:`E[\sum_c w_c (y_c - g_c)]` from bags, unbiased whatever the guesses.
+    r"""Estimate :math:`E[\sum_c w_c (y_c - g_c)]` from bags, unbiased whatever the guesses (D22).
 
-    With bag means :math:`r_i` of the residuals and :math:`w_i` of the weights, it is the product of
-    their averages and their covariance, which is made by instances that lie in both.
-
-    Parameters
-    ----------
-    weights, guesses : array of shape (n_instances, n_outputs)
-        In the order of the bags, ``bags.rows``.
-    bags : Bags
-
-    Returns
-    -------
-    value : float
-    variance : float
-        Less that of the average over all instances of an instance's own product, which is left to
-        the caller, who may know more of it.
-
-    Notes
-    -----
-    See D22.
+    Weights and guesses have shape (n_instances, n_outputs), in the order ``bags.rows``. Returns the
+    value and its variance, less that of the average over all instances of an instance's own
+    product, which is left to the caller, who may know more of it.
     """
     sizes, n_bags, noise = bags.sizes.astype(float), bags.n_bags, noise_of(bags)
     value, level, covariance = _product(weights, guesses, bags)
@@ -161,14 +140,10 @@ def _product(weights: Array, guesses: Array, bags: Bags) -> tuple[float, Array, 
 
 
 def risk_change(change: Array, squares: Array, guesses: Array, bags: Bags) -> tuple[float, float]:
-    r"""Change of the square risk, :math:`E[s - 2 d y]` summed over outputs, and its variance.
+    """Change of the square risk, :math:`E[s - 2 d y]` summed over outputs, and its variance.
 
-    Parameters
-    ----------
-    change, squares : array of shape (n_instances, n_outputs)
-        Change :math:`d` of each prediction and :math:`s` of its square, in the order ``bags.rows``.
-    guesses : array of shape (n_instances, n_outputs)
-        Of the labels.
+    `change` is that of each prediction, :math:`d`, `squares` that of its square, :math:`s`, and
+    `guesses` are those of the labels, all as for `residual_product`.
     """
     beyond, paired = residual_product(change, guesses, bags)
     value = (squares - 2 * change * guesses).sum(axis=1).mean() - 2 * beyond

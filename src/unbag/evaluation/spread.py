@@ -37,12 +37,7 @@ class Spread:
 def spread_of(
     positives: Positives, gradient: Array, share_gradient: Array, *, noise_kurtosis: float = 0.0
 ) -> Spread:
-    r"""Spread of a metric, given its gradients by the positives and by the instances at each score.
-
-    With :math:`g = \bar g + b (c - p) + g_\perp`, the factor that meets the residual in a bag is
-    :math:`u = g_\perp + b (1 - \eta)(c - p) - (b \eta / 2) \, e`; products of distinct instances
-    have variance :math:`V \sigma_u^2 + C^2` (D13), with :math:`C = \mathrm{Cov}(e, u)`.
-    """
+    """Spread of a metric, by its gradients by positives and by instances at each score (D13)."""
     linear, half = paired_factor(positives, gradient)
     table, chances = positives.table, positives.chances
     # The working joint law of score and label: a row at label 0, and one at label 1.
@@ -168,13 +163,7 @@ def mass_covariance(
 def studentised_interval(
     value: float, spread: Spread, *, confidence: float = 0.95
 ) -> tuple[float, float]:
-    r"""Interval of an estimate whose spread grows with it as its skewness says.
-
-    To second order the studentised error has the quantiles
-    :math:`z + \gamma (2 z^2 + 1)/6 + h (z^2 + 1)/2`, with :math:`\gamma` the skewness and :math:`h`
-    the curvature (D15). The same is had here, without the expansion's wild tails, by a shifted
-    gamma law.
-    """
+    """Interval of an estimate whose spread grows with it as its skewness says (D15)."""
     tail = (1 - confidence) / 2
     skewness, curvature = np.clip([spread.skewness, spread.curvature], -1.5, 1.5)
     widening = special.stdtrit(spread.freedom, 1 - tail) / special.ndtri(1 - tail)

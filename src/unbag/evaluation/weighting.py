@@ -29,17 +29,10 @@ class Fit:
 def weighted_fit(
     residuals: Array, sizes: Array, noise: Array, weights: Array, mean_weights: Array
 ) -> Fit:
-    r"""Estimate the mean instance square loss with any weights, unbiasedly.
+    """Estimate the mean instance square loss with any weights (D1).
 
-    With :math:`v` the `mean_weights` and :math:`w` the `weights`, both scaled to sum to one,
-    :math:`m = \sum v_i r_i` and :math:`V = R - B` the variance of an instance's residual,
-
-    .. math:: E \sum_i w_i k_i (r_i - m)^2 = \sum_i w_i k_i \Bigl[(1 - 2 v_i)(V/k_i + s_i)
-              + \sum_j v_j^2 (V/k_j + s_j)\Bigr],
-
-    which is solved for :math:`V` (D1); then :math:`\hat R = V + m^2 - \sum_j v_j^2 (V/k_j + s_j)`.
-    Unbiased for any weights that do not depend on the residuals. Weights one and mean weights
-    :math:`k_i` give the pairwise rule.
+    Unbiased for weights that do not depend on the residuals. Weights one and mean weights equal to
+    the sizes give the pairwise rule.
     """
     shares, weights = mean_weights / mean_weights.sum(), weights / weights.sum()
     mean = shares @ residuals
@@ -56,11 +49,7 @@ def weighted_fit(
 
 
 def group_bags(sizes: Array, noise: Array) -> tuple[Array, Array, Array]:
-    """Sizes and noises of distinct kinds of bags, and the kind of each bag.
-
-    More than 40 kinds are grouped by sizes within 8 % of each other, over which distributions
-    hardly change (D3).
-    """
+    """Sizes and noises of the kinds of bags, and the kind of each; many are grouped (D3)."""
     kinds, where = np.unique(np.stack([sizes, noise]), axis=1, return_inverse=True)
     where = where.reshape(-1)
     if kinds.shape[1] > 40:
@@ -74,11 +63,7 @@ def group_bags(sizes: Array, noise: Array) -> tuple[Array, Array, Array]:
 def optimal_weights(
     risk: float, sizes: Array, noise: Array, law: ResidualMoments
 ) -> tuple[Array, Array]:
-    r"""Weights of least variance for bags of these sizes and noises, at a given risk.
-
-    .. math:: w_i \propto 1 / \mathrm{Var}(k_i z_i^2)
-              = 1 / \bigl(2 (V + k_i s_i)^2 + \kappa_4 / k_i + k_i^2 s_i^2 \kappa_s\bigr), \quad
-              v_i \propto 1 / (V/k_i + s_i).
+    """Weights of squares and of means with the least variance at a given risk (D3).
 
     Without noise large bags have equal weights, and small ones are weighted by their size.
     """
