@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import integrate, special, stats
 
 from unbag.bags import Bags, make_bags
 from unbag.evaluation import (
@@ -113,6 +113,24 @@ def test_it_covers_where_both_are_overconfident(rng, bag_size):
         found = compare_models(*pair, bags, loss="square")
         hits += found.difference.low <= brier[0] - brier[1] <= found.difference.high
     assert hits / 300 > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 300)
+
+
+@pytest.mark.parametrize("bag_size", [1, 5])
+def test_it_covers_where_several_labels_are_wrong_together(rng, bag_size):
+    """Five labels with a common cause, and two models that each score them alike."""
+    n_bags, n_labels, found = 150, 5, []
+    offsets = np.arange(0, n_bags * bag_size + 1, bag_size)
+    for _ in range(300):
+        x, z = rng.normal(size=(2, n_bags * bag_size, 1))
+        labels = x + z + 0.1 * rng.normal(size=(len(x), n_labels)) > 0
+        shares = labels.reshape(n_bags, bag_size, n_labels).mean(axis=1)
+        bags = Bags.from_arrays(x, offsets=offsets, proportions=shares, task="multilabel")
+        noisy = -x / 2 + rng.normal(size=x.shape)
+        pair = (np.repeat(special.expit(logits), n_labels, axis=1) for logits in (x, noisy))
+        found.append(compare_models(*pair, bags, loss="square").difference)
+    truth = np.mean([one.value for one in found])
+    covered = np.mean([one.low <= truth <= one.high for one in found])
+    assert abs(covered - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 300)
 
 
 def test_noise_of_the_mean_is_part_of_the_interval(rng):

@@ -113,7 +113,8 @@ def residual_product(weights: Array, guesses: Array, bags: Bags) -> tuple[float,
     product, which is left to the caller, who may know more of it.
     """
     sizes, n_bags, noise = bags.sizes.astype(float), bags.n_bags, noise_of(bags)
-    value, level, covariance = _product(weights, guesses, bags)
+    value, level, centred = _product(weights, guesses, bags)
+    covariance = (centred * sizes[:, None]).T @ centred / (n_bags - 1)
     spread = np.atleast_2d(np.cov(weights.T))
     # D22. Of the products in a bag of k instances one in k is an instance's own.
     alone = np.mean(1 / sizes)
@@ -126,7 +127,7 @@ def residual_product(weights: Array, guesses: Array, bags: Bags) -> tuple[float,
 
 
 def _product(weights: Array, guesses: Array, bags: Bags) -> tuple[float, Array, Array]:
-    """Estimate of `residual_product`, the mean weights, and the covariance of residuals."""
+    """Estimate of `residual_product`, the mean weights, and the centred residuals of bags."""
     sizes, n_bags = bags.sizes.astype(float), bags.n_bags
     n_instances = sizes.sum()
     of_bags = np.add.reduceat(np.hstack([weights, guesses]), bags.starts) / sizes[:, None]
@@ -136,7 +137,7 @@ def _product(weights: Array, guesses: Array, bags: Bags) -> tuple[float, Array, 
     centred = residuals - gap
     products = sizes @ (centred * (mean_weights - level)).sum(axis=1)
     value = gap @ level + products / (n_bags - 1) * (1 - 1 / n_instances)
-    return float(value), level, (centred * sizes[:, None]).T @ centred / (n_bags - 1)
+    return float(value), level, centred
 
 
 def risk_change(change: Array, squares: Array, guesses: Array, bags: Bags) -> tuple[float, float]:
@@ -162,7 +163,14 @@ def _mean_square(change: Array, guesses: Array, bags: Bags, squares: Array | Non
     # D23. Of several classes exactly one is true, which makes the square of their sum linear in y.
     if bags.task == "multiclass":
         constant, slope = 0.0, (squares.sum(axis=1, keepdims=True) - 2 * change) ** 2
+        seen = _product(slope, guesses, bags)[0]
     else:
-        constant, slope = (squares**2).sum(axis=1).mean(), 4 * change * (change - squares)
-    seen = max(_product(slope, guesses, bags)[0], 0)
-    return float(constant + (slope * guesses).sum(axis=1).mean() + seen)
+        guessed = squares - 2 * change * guesses
+        others = guessed.sum(axis=1, keepdims=True) - guessed
+        constant = (squares**2 + others * (squares + 2 * change * guesses)).sum(axis=1).mean()
+        slope = 4 * change * (change - squares - others)
+        seen, _, centred = _product(slope, guesses, bags)
+        together = np.repeat(centred, bags.sizes, axis=0) * change
+        pairs = together.sum(axis=1) ** 2 - (together**2).sum(axis=1)
+        constant += 4 * pairs.sum() / (bags.n_bags - 1)
+    return float(constant + (slope * guesses).sum(axis=1).mean() + max(seen, 0))
