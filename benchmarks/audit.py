@@ -25,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 
 from unbag import BagKFold, BagRidgeClassifier, BagTarget, check_bags, cross_fit_risk
 from unbag.bags import Bags
-from unbag.evaluation import bag_scorer, calibration, estimate_risk, positives, risk
+from unbag.evaluation import bag_scorer, estimate_risk, positives, risk, score_metrics
 from unbag.evaluation.intervals import ResidualMoments
 from unbag.planning import debiased_risk_certificate
 from unbag.randomness import numpy_generator
@@ -124,8 +124,8 @@ def others(rng: np.random.Generator, draws: int) -> Iterator[Row]:
     for n_bags in (4, 8):
         law = f"{n_bags} bags of 50, one-sided"
         yield f"error, {law}", *_coverages(law, "error", alone, rng, draws)
-    draw = calibration._draws
-    known = mock.patch.object(calibration, "_draws", lambda *parts: draw(*parts[:2], 1e9))
+    draw = score_metrics._draws
+    known = mock.patch.object(score_metrics, "_draws", lambda *parts: draw(*parts[:2], 1e9))
     for law in ("30 bags of 50, three tied scores", "8 bags of 50, one-sided"):
         yield f"calibration error, {law}", *_coverages(law, "calibration_error", known, rng, draws)
     yield "error, 50 bags of 5 with Laplace noise of variance 8", *_noisy(rng, draws)

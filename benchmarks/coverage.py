@@ -20,25 +20,26 @@ from coverage_laws import LAWS, Law, Truths
 from populations import World
 from sklearn import metrics
 
-from unbag.evaluation.calibration import calibration_error, score_bins
 from unbag.evaluation.confusion import (
     DECISION_METRICS,
     decision_intervals,
     estimate_errors,
     no_interval,
 )
-from unbag.evaluation.curves import (
-    Gradient,
-    positives_above,
-    positives_inside,
-    score_metric,
-    score_metrics,
-)
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.intervals import ResidualMoments
 from unbag.evaluation.positives import Positives, ScoreTable, fit_positives
 from unbag.evaluation.residual_moments import binary_moments, score_moments
 from unbag.evaluation.risk import risk_from_residuals
+from unbag.evaluation.score_metrics import (
+    Gradient,
+    calibration_error,
+    metrics_of_scores,
+    positives_above,
+    positives_inside,
+    score_bins,
+    score_metric,
+)
 from unbag.randomness import numpy_generator
 
 FOLDER = Path(__file__).parent / "results" / "coverage"
@@ -85,7 +86,7 @@ def estimates(world: World, table: ScoreTable) -> dict[str, Estimate]:
     errors = estimate_errors(table)
     positives, reason = fit_positives(table), no_interval(errors).get("true_positives", "")
     found = decision_intervals(errors) | _risks(table, positives)
-    found |= score_metrics(positives, reason=reason)
+    found |= metrics_of_scores(positives, reason=reason)
     for name, gradient in _points(world, positives).items():
         found[name] = score_metric(gradient, positives)
     return found | {"calibration_error": calibration_error(positives, n_bins=N_BINS)}

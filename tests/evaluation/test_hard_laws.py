@@ -7,17 +7,17 @@ from sklearn.model_selection import GridSearchCV
 
 from unbag import BagKFold, BagRidgeClassifier, BagTarget, cross_fit_risk, evaluate
 from unbag.bags import Bags
-from unbag.evaluation import calibration, compare_models
+from unbag.evaluation import compare_models, score_metrics
 from unbag.evaluation.confusion import (
     DECISION_METRICS,
     decision_intervals,
     estimate_errors,
     no_interval,
 )
-from unbag.evaluation.curves import SCORE_METRICS, score_metric
 from unbag.evaluation.intervals import ResidualMoments
 from unbag.evaluation.positives import fit_positives
 from unbag.evaluation.risk import risk_from_residuals
+from unbag.evaluation.score_metrics import SCORE_METRICS, score_metric
 
 N_DRAWS = 300
 # Four standard errors of a share of 0.95.
@@ -85,12 +85,12 @@ def test_calibration_error_of_tied_scores_from_few_bags(rng, monkeypatch, known)
 
     Intervals that take the variance for known miss every sixth truth, and are rejected.
     """
-    draws = calibration._draws
+    draws = score_metrics._draws
     if known:
-        monkeypatch.setattr(calibration, "_draws", lambda *parts: draws(*parts[:2], 1e9))
+        monkeypatch.setattr(score_metrics, "_draws", lambda *parts: draws(*parts[:2], 1e9))
 
     def estimate():
-        return calibration.calibration_error(fit_positives(one_sided(rng, 8)), n_bins=5)
+        return score_metrics.calibration_error(fit_positives(one_sided(rng, 8)), n_bins=5)
 
     assert (coverage(estimate, 0.05) > LEAST) != known
 

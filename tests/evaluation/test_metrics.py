@@ -9,10 +9,15 @@ from scipy import integrate, special
 from sklearn import metrics
 
 from unbag.bags import make_bags
-from unbag.evaluation.calibration import calibration_curve, calibration_error, roc_curve
 from unbag.evaluation.confusion import DECISION_METRICS, decision_intervals, estimate_errors
-from unbag.evaluation.curves import SCORE_METRICS, score_metric
 from unbag.evaluation.positives import Positives, fit_positives, score_table
+from unbag.evaluation.score_metrics import (
+    SCORE_METRICS,
+    calibration_curve,
+    calibration_error,
+    roc_curve,
+    score_metric,
+)
 from unbag.evaluation.spread import Spread, studentised_interval
 
 

@@ -18,8 +18,8 @@ from unbag.evaluation import (
     pairwise_value,
     positives,
 )
-from unbag.evaluation.curves import score_metrics
 from unbag.evaluation.positives import fit_positives
+from unbag.evaluation.score_metrics import metrics_of_scores
 from unbag.evaluation.weighting import weighted_fit
 from unbag.planning import debiased_risk_certificate
 
@@ -153,7 +153,7 @@ def test_average_precision_of_a_classifier_that_learned_the_inverse(rng, monkeyp
             positives, "working_chances", lambda table, masses, _: np.full(21, masses.sum())
         )
     fits = [fit_positives(world.draw(rng, np.full(50, 20))) for _ in range(300)]
-    found = [score_metrics(fit)["average_precision"] for fit in fits]
+    found = [metrics_of_scores(fit)["average_precision"] for fit in fits]
     covered = np.mean([e.low <= truth <= e.high for e in found])
     assert (covered > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 300)) != flat
 

@@ -12,13 +12,13 @@ from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.bags.reading import read_blocks
 from unbag.evaluation.bag_effects import estimate_bag_effects, exact_counts
-from unbag.evaluation.calibration import Curve
 from unbag.evaluation.confusion import CELLS, DECISION_METRICS
 from unbag.evaluation.estimate import Estimate, jackknife_estimate
 from unbag.evaluation.natural_linear import check_reach, metric_positions
 from unbag.evaluation.natural_results import Bounds, NaturalEvaluation
 from unbag.evaluation.results import trivial_baseline
 from unbag.evaluation.risk import checked_scores
+from unbag.evaluation.score_metrics import Curve
 from unbag.posterior import bag_posterior
 
 BAGS_IN_GROUP = 4  # fewer tell no spread

@@ -10,10 +10,10 @@ import numpy as np
 
 from unbag.charts import Chart, calibration_chart
 from unbag.evaluation.bag_effects import BagEffects
-from unbag.evaluation.calibration import Curve
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.printing import Printed, TextTable
 from unbag.evaluation.results import Baseline
+from unbag.evaluation.score_metrics import Curve
 from unbag.extras import import_extra
 
 LEVEL = 0.05  # of the sentence on bag effects

@@ -12,7 +12,6 @@ from scipy import stats
 from unbag.arguments import check_whole
 from unbag.arrays import Array
 from unbag.bags import Bags
-from unbag.evaluation import calibration
 from unbag.evaluation.confusion import (
     CELLS,
     DECISION_METRICS,
@@ -20,13 +19,20 @@ from unbag.evaluation.confusion import (
     estimate_errors,
     no_interval,
 )
-from unbag.evaluation.curves import SCORE_METRICS, score_metrics
 from unbag.evaluation.estimate import Estimate, student_estimate
 from unbag.evaluation.intervals import LAPLACE_KURTOSIS
 from unbag.evaluation.positives import fit_positives, score_table
 from unbag.evaluation.residual_moments import noise_of, residual_product
 from unbag.evaluation.results import Evaluation, trivial_baseline
 from unbag.evaluation.risk import checked_scores, decisions, estimate_risk
+from unbag.evaluation.score_metrics import (
+    SCORE_METRICS,
+    Curve,
+    calibration_curve,
+    calibration_error,
+    metrics_of_scores,
+    roc_curve,
+)
 
 # Without the number of the class or label that may follow, as in "auc[0]".
 METRICS = (
@@ -98,7 +104,7 @@ def _risks(values: Array, bags: Bags, options: dict[str, Any]) -> dict[str, Esti
 
 def _one_output(
     scores: Array, bags: Bags, output: int, n_bins: int, options: dict[str, Any]
-) -> tuple[dict[str, Estimate], Array, calibration.Curve, calibration.Curve]:
+) -> tuple[dict[str, Estimate], Array, Curve, Curve]:
     """Everything about one label, or one class against the rest."""
     proportions = bags.proportions.reshape(bags.n_bags, -1)[:, output]
     table = score_table(scores, bags, proportions, noise_of(bags))
@@ -108,15 +114,15 @@ def _one_output(
     cells = np.array([(cell.value, cell.low, cell.high) for cell in own]).T.reshape(3, 2, 2)
     positives = fit_positives(table)
     reason = no_interval(errors).get("true_positives", "")
-    found |= score_metrics(positives, reason=reason, **options)
-    found["calibration_error"] = calibration.calibration_error(
+    found |= metrics_of_scores(positives, reason=reason, **options)
+    found["calibration_error"] = calibration_error(
         positives, confidence=options["confidence"], n_bins=n_bins
     )
     return (
         found,
         cells,
-        calibration.roc_curve(positives, **options),
-        calibration.calibration_curve(positives, n_bins=n_bins, **options),
+        roc_curve(positives, **options),
+        calibration_curve(positives, n_bins=n_bins, **options),
     )
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from unbag.arrays import Array
 from unbag.charts import Chart, Series, calibration_chart, roc_chart
-from unbag.evaluation.calibration import Curve
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.printing import Printed, TextTable
+from unbag.evaluation.score_metrics import Curve
 from unbag.extras import import_extra
 
 
