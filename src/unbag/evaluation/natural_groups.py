@@ -93,8 +93,8 @@ class _Counts:
 
     members: Array
     positives: Array
-    context: float
     units: Array | None
+    context: float = 0.0
 
     @property
     def sizes(self) -> Array:
@@ -224,8 +224,12 @@ def estimate_groups(
     """
     if groups is None:
         groups = list(getattr(members, "columns", range(np.shape(members)[-1])))
-    counts = _read(members, positives, context, groups, blocks)
+    counts = _read(members, positives, groups, blocks)
     check_share("confidence", confidence)
+    from_spread = isinstance(context, str) and context == "spread"
+    if not from_spread:
+        check_reach("context", context, 'or "spread"')
+    counts = replace(counts, context=counts.spread() if from_spread else float(context))
     bounds = counts.bounds()
     estimates = {}
     for number, name in enumerate(groups):
@@ -236,7 +240,7 @@ def estimate_groups(
         {name: (float(low), float(high)) for name, (low, high) in zip(groups, bounds, strict=True)},
         dict(zip(groups, counts.goodman().tolist(), strict=True)),
         counts.context,
-        _is_spread(context),
+        from_spread,
         len(counts.sizes),
         counts,
     )
@@ -254,7 +258,7 @@ def _within(
     return Estimate(value, low, high, np.nan, lowest, 1.0, n_bags, confidence, reason)
 
 
-def _read(members: Any, positives: Any, context: Any, groups: Any, blocks: Any) -> _Counts:
+def _read(members: Any, positives: Any, groups: Any, blocks: Any) -> _Counts:
     table, counts = np.asarray(members, dtype=float), np.asarray(positives, dtype=float)
     if table.ndim != 2 or table.shape[1] < 2 or len(groups) != table.shape[1]:
         raise BagDataError(
@@ -275,11 +279,4 @@ def _read(members: Any, positives: Any, context: Any, groups: Any, blocks: Any) 
     if not ((counts >= 0) & (counts <= table.sum(axis=1) * (1 + 1e-9))).all():
         raise BagDataError("positives must lie between 0 and the members of their bag.")
     units = read_blocks(blocks, np.arange(n_bags), list(range(n_bags)))
-    found = _Counts(table, counts, 0.0, units)
-    if not _is_spread(context):
-        check_reach("context", context, 'or "spread"')
-    return replace(found, context=found.spread() if _is_spread(context) else float(context))
-
-
-def _is_spread(context: Any) -> bool:
-    return isinstance(context, str) and context == "spread"
+    return _Counts(table, counts, units)

@@ -108,6 +108,7 @@ def debiased_excess_bound(
     0.0444
     """
     check_sample(n_bags, vc_dimension, confidence)
+    require_whole("bag_size", bag_size)
     require_probability("best_error", best_error, closed=True)
     complexity = vc_dimension * math.log(bag_size * n_bags + 1) - math.log(1 - confidence)
     rate = bag_size**2 * complexity / n_bags
