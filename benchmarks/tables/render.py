@@ -43,11 +43,10 @@ descriptions alone, before any method ran on them. Their first draw of natural g
 it showed that weights for natural groups should be drawn to equal ones, which the default does
 since.
 
-On the tuning and held-back parts the default is that of an earlier state of the library. Since then
-it is shrunk to the overall rate where few bags leave open whether anything was learned, keeps every
-candidate for random bags, and has one candidate more for natural groups. The tuning part decided
-these changes, and with the held-back part in bags of 500 how readily it is shrunk. The final part
-is of the library after them.
+The default of these rows has a Gaussian process among its candidates, and fewer others than before.
+The tuning part decided this: its first two draws in bags of 500 and natural groups, and its first
+in bags of 50 and 10. The other parts were run once after it. Rows of the default and of EM are of
+this state of the library, the others of earlier ones, in which these methods were the same.
 
 Pages of their own: [EM around five learners](learners/README.md) and
 [the regret of the stack](regret.md).
@@ -66,6 +65,7 @@ def write_page(folder: Path) -> Path:
 
 def page(rows: pd.DataFrame) -> str:
     """The whole page."""
+    rows = on_draws_of_default(rows)
     good = rows[rows["failed"].isna()]
     parts = [
         introduction(good),
@@ -80,6 +80,13 @@ def page(rows: pd.DataFrame) -> str:
         failures(rows),
     ]
     return "\n\n".join(part.strip() for part in parts if part) + "\n"
+
+
+def on_draws_of_default(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the cells and draws that the default has run on, or all if it has run on none."""
+    keys = pd.MultiIndex.from_frame(rows[["table", "bags", "draw"]])
+    run = keys.isin(keys[rows["method"] == DEFAULT])
+    return rows[run] if run.any() else rows
 
 
 def introduction(rows: pd.DataFrame) -> str:
