@@ -14,7 +14,7 @@ from unbag import (
     BagRidgeClassifier,
     cross_fit_risk,
 )
-from unbag.errors import TableError
+from unbag.errors import BagDataError, TableError
 
 N_BAGS, SIZE = 80, 10
 
@@ -88,3 +88,17 @@ def test_a_lost_column_is_named(problem):
     clf = BagRidgeClassifier().fit(frame, y, bags=bags)
     with pytest.raises(TableError, match="no column 'colour'"):
         clf.predict(frame.drop(columns="colour"))
+
+
+def test_columns_of_one_name_are_named(problem):
+    frame, _, bags, y = problem
+    twice = frame[["colour", "x", "x"]]
+    with pytest.raises(TableError, match="Column 'x' comes more than once"):
+        BagRidgeClassifier().fit(twice, y, bags=bags)
+
+
+@pytest.mark.parametrize("estimator", [BagRidgeClassifier(), unbag.BagRidgeRegressor()])
+def test_a_mapping_by_bag_is_shown_its_way(problem, estimator):
+    frame, _, bags, y = problem
+    with pytest.raises(BagDataError, match=r"got a mapping. Pass BagTarget"):
+        estimator.fit(frame, dict(zip(bags, y, strict=True)), bags=bags)

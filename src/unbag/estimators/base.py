@@ -17,6 +17,7 @@ from unbag.bags.tasks import refuse_amounts
 from unbag.bags.validation import check_proportions_differ
 from unbag.errors import BagDataError
 from unbag.estimators.instances import InstanceEstimator, bags_around, check_lengths
+from unbag.estimators.leaks import warn_of_leaks
 from unbag.evaluation.risk import estimate_risk
 
 Array = NDArray[Any]
@@ -69,7 +70,7 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
         self._refuse_no_target(y)
         refuse_amounts(task, type(self).__name__)
         names = list(getattr(y, "columns", ()))
-        y = np.asarray(y)
+        y, given = np.asarray(y), X
         X = self._numbers(X, reset=reset)
         check_lengths(X, y)
         if bags is None:
@@ -80,6 +81,8 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
         data = bags_around(X, bags=bags, y=y, noise_variance=noise_variance, task=task)
         if not more_to_come:
             check_proportions_differ(data.proportions)
+        if reset:
+            warn_of_leaks(given, data, self.encoder_)
         self.classes_ = np.arange(max(2, data.n_outputs))
         if data.task == "multiclass" and names:
             self.classes_ = np.array(names)

@@ -61,6 +61,11 @@ class InstanceEstimator(BaseEstimator):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
+        if hasattr(y, "keys") and not hasattr(y, "shape"):
+            raise BagDataError(
+                "y must hold one value per instance, got a mapping. Pass "
+                "BagTarget(bags, averages), which takes a mapping from bag to average."
+            )
 
     def _numbers(self, X: Any, *, reset: bool, **options: Any) -> Any:
         """Validate instances; a frame with text, dates or missing values is encoded."""

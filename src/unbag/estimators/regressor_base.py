@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 from unbag.bags import Bags, Task, bags_of, variance_of
 from unbag.errors import BagDataError
 from unbag.estimators.instances import InstanceEstimator, bags_around, check_lengths
+from unbag.estimators.leaks import warn_of_leaks
 from unbag.evaluation.amounts import evaluate_amounts
 
 Array = NDArray[Any]
@@ -61,7 +62,7 @@ class BagRegressorBase(RegressorMixin, InstanceEstimator):
         """Validate the arguments of `fit`, or of `score`."""
         bags, noise_variance = bags_of(y, bags), variance_of(y, noise_variance)
         self._refuse_no_target(y)
-        X = self._numbers(X, reset=reset)
+        instances, X = X, self._numbers(X, reset=reset)
         y = check_array(np.asarray(y), ensure_2d=False, dtype=float, input_name="y")
         y = column_or_1d(y, warn=True)
         check_lengths(X, y)
@@ -73,7 +74,10 @@ class BagRegressorBase(RegressorMixin, InstanceEstimator):
             )
         bags = np.arange(len(X)) if bags is None else bags
         given = {"noise_variance": noise_variance, "weights": weights}
-        return bags_around(X, bags=bags, y=y, task="amount", **given)
+        data = bags_around(X, bags=bags, y=y, task="amount", **given)
+        if reset:
+            warn_of_leaks(instances, data, self.encoder_)
+        return data
 
     def _adopt(self, task: Task, n_outputs: int, n_features: int) -> None:
         if n_outputs > 1:

@@ -65,11 +65,20 @@ def as_arrow(table: Any) -> pa.Table:
             return pa.Table.from_pandas(table, preserve_index=False)
         return pa.table(table.collect() if hasattr(table, "collect") else table)  # lazy polars
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError) as error:
+        _refuse_repeated(table)
         _refuse_mixed(table)
         raise TableError(
             f"A table must be a path, or a pyarrow, pandas or polars table; this "
             f"{type(table).__name__} cannot be read: {error}"
         ) from error
+
+
+def _refuse_repeated(frame: Any) -> None:
+    """Name the first column of a pandas frame that comes more than once."""
+    names = list(getattr(frame, "columns", ()))
+    for name in names:
+        if names.count(name) > 1:
+            raise TableError(f"Column {name!r} comes more than once. Rename one, or drop it.")
 
 
 def _refuse_mixed(frame: Any) -> None:
