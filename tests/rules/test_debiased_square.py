@@ -1,5 +1,6 @@
 """What only the debiased square loss claims."""
 
+import numpy as np
 import pytest
 import torch
 from tests.support import laws
@@ -88,3 +89,20 @@ def test_large_unequal_bags_keep_their_digits_in_single_precision():
     single = DebiasedSquare()(logits, BagBatch(proportions, sizes))
     double = DebiasedSquare()(logits.double(), BagBatch(proportions.double(), sizes))
     assert float(single) == pytest.approx(float(double), rel=1e-3)
+
+
+def test_a_batch_takes_arrays(generator):
+    logits = torch.randn(6, generator=generator)
+    shares = np.array([0.5, 0.25], dtype=np.float32)
+    for given, same in (([2, 4], torch.tensor([2, 4])), (np.int64(3), 3)):
+        expected = DebiasedSquare()(logits, BagBatch(torch.as_tensor(shares), same))
+        for proportions in (shares, shares.tolist()):
+            found = DebiasedSquare()(logits, BagBatch(proportions, given))
+            torch.testing.assert_close(found, expected)
+
+
+def test_a_batch_says_what_shapes_it_wants():
+    with pytest.raises(ValueError, match=r"proportions must have shape .* got \(2,\)"):
+        BagBatch(torch.tensor([0.5, 0.5]), 2, task="multiclass")
+    with pytest.raises(TypeError, match="logits must be a tensor, got ndarray"):
+        DebiasedSquare()(np.zeros(4), BagBatch(torch.tensor([0.5, 0.5]), 2))

@@ -22,9 +22,9 @@ class BagBatch:
 
     Parameters
     ----------
-    proportions : Tensor of shape (..., n_bags) or (..., n_bags, n_outputs)
+    proportions : Tensor or array of shape (..., n_bags) or (..., n_bags, n_outputs)
         Average label of each bag.
-    sizes : int or Tensor of shape (n_bags,)
+    sizes : int, or Tensor or array of shape (n_bags,)
         Instances in each bag. An integer means equal bags, which is faster.
     noise_variance : Tensor of shape (n_bags,) or that of `proportions`, optional
         Known variance of independent zero-mean noise in the proportions.
@@ -46,6 +46,18 @@ class BagBatch:
     noise_variance: Tensor | None = None
     prior: Tensor | None = None
     task: Task = "binary"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.proportions, Tensor):
+            object.__setattr__(self, "proportions", torch.as_tensor(self.proportions))
+        if not isinstance(self.sizes, (int, Tensor)):
+            sizes = torch.as_tensor(self.sizes)
+            object.__setattr__(self, "sizes", sizes if sizes.ndim else int(sizes))
+        if self.task in ("multiclass", "multilabel") and self.proportions.ndim < 2:
+            raise ValueError(
+                f"proportions must have shape (..., n_bags, n_outputs) for a {self.task} task, got "
+                f"{tuple(self.proportions.shape)}. Pass one column for each class or label."
+            )
 
     @property
     def single(self) -> bool:
@@ -113,6 +125,11 @@ class BagBatch:
 
     def outputs(self, logits: Tensor) -> Tensor:
         """Check the shape of the logits and add an output axis."""
+        if not isinstance(logits, Tensor):
+            raise TypeError(
+                f"logits must be a tensor, got {type(logits).__name__}. Pass "
+                "torch.as_tensor(logits)."
+            )
         logits = _at_least_single(logits)
         outputs = logits.unsqueeze(-1) if self.single else logits
         wanted = (self.n_instances, self.targets.shape[-1])
