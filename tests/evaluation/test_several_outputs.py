@@ -136,3 +136,12 @@ def test_multilabel(rng):
     assert found.confusion.shape == (2, 2, 2)
     truth = np.mean((scores > 0.5) != labels)
     assert abs(found["error"].value - truth) < 4 * found["error"].standard_error
+
+
+def test_the_calibration_error_of_few_instances_is_never_said_to_be_zero(rng):
+    ids = np.repeat(np.arange(10), 6)
+    for _ in range(150):
+        scores = rng.beta(0.3, 0.3, size=60)
+        labels = rng.random(60) < scores
+        found = evaluate(scores, None, labels.reshape(10, 6).mean(axis=1)[ids], bags=ids)
+        assert found["calibration_error"].high > 0.01

@@ -249,7 +249,11 @@ def calibration_error(
     clear, likely = (s if s.any() else np.abs(gaps) + 1e-12 for s in (clear, likely))
     low, _ = _error_at(total, clear, signs, errors, 1 - tail)
     value, deviation = _error_at(total, likely, signs, errors, 0.5)
-    high, _ = _error_at(total, _folded_mean(gaps, deviations), signs, errors, tail)
+    largest = _folded_mean(gaps, deviations)
+    high, _ = _error_at(total, largest, signs, errors, tail)
+    if not high:  # A sum below what noise alone makes does not show that there is no error.
+        usual = float(np.median(np.abs(errors).sum(axis=1)))
+        high, _ = _error_at(usual, largest, signs, errors, tail)
     return Estimate(value, low, high, deviation, n_bags=table.n_bags, confidence=confidence)
 
 
