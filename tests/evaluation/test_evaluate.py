@@ -9,6 +9,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import unbag.evaluation
+from unbag import BagRidgeClassifier
 from unbag.bags import Bags, BagTarget
 from unbag.errors import BagDataError
 from unbag.evaluation import compare_models, estimate_risk, evaluate, evaluate_bags
@@ -266,3 +267,20 @@ def test_a_metric_or_number_of_bins_that_is_not_there_is_named(rng):
         found["accuracy"]
     with pytest.raises(ValueError, match="n_bins must be a whole number of at least 1, got 0"):
         evaluate(rng.random(100), None, np.full(100, 0.4), bags=ids, n_bins=0)
+
+
+@pytest.mark.parametrize("given", [{"smoothness": 0.5}, {"blocks": [0, 0, 1, 1]}])
+def test_what_only_natural_groups_have_is_refused_for_random_ones(given):
+    with pytest.raises(BagDataError, match=r"are for natural groups.*grouping='natural'"):
+        evaluate([0.1, 0.9, 0.2, 0.7], None, [0.5, 0.5, 1, 1], bags=[0, 0, 1, 1], **given)
+
+
+def test_a_model_needs_instances():
+    clf = BagRidgeClassifier().fit([[0.0], [1.0]], [0, 1])
+    with pytest.raises(BagDataError, match=r"X must hold the instances.*got None"):
+        evaluate(clf, None, [0.5, 0.5, 1, 1], bags=[0, 0, 1, 1])
+
+
+def test_amounts_are_told_from_shares():
+    with pytest.raises(BagDataError, match="task='amount'"):
+        evaluate([7.0, 3.0, 2.0, 8.0], None, [5, 5, 9, 9], bags=[0, 0, 1, 1])

@@ -195,7 +195,8 @@ def check_proportions(
     _refuse(~np.isfinite(per_bag), proportions, ids, "finite", "Drop those bags, or repair them.")
     way_out = (
         "Divide counts by the bag sizes and percentages by 100, or pass `noise_variance` "
-        "if noise was added on purpose."
+        "if noise was added on purpose. Averages of amounts are for the regressors; evaluate and "
+        "Bags.from_arrays take them with task='amount'."
     )
     wanted, reach = "in [0, 1]", np.zeros((len(sizes), 1))
     if noise_variance is not None:

@@ -134,6 +134,11 @@ def evaluate_grouped(
     **options: Any,
 ) -> Evaluation | NaturalEvaluation:
     """Evaluate probabilities as the grouping allows; "auto" tests the bags `tested`."""
+    if grouping == "random" and not (blocks is None and smoothness is None):
+        raise BagDataError(
+            "blocks and smoothness are for natural groups, got grouping='random'. Pass "
+            "grouping='natural', or leave them out."
+        )
     sentence = "Bags are said to be natural groups." if grouping == "natural" else ""
     if grouping == "auto":
         grouping, sentence = explain_grouping(bags if tested is None else tested)
@@ -172,6 +177,11 @@ def bags_to_score(X: Any, y: Any, *, bags: Any, task: Task | None = None, **give
 
 def scores_of(model_or_scores: Any, X: Any) -> Any:
     """Probabilities from a classifier, a function or an array."""
+    if X is None and (hasattr(model_or_scores, "predict") or callable(model_or_scores)):
+        raise BagDataError(
+            "X must hold the instances that model_or_scores is to score, got None. Pass them, or "
+            "pass probabilities instead of a model."
+        )
     X = X.X if isinstance(X, Bags) else X
     if hasattr(model_or_scores, "predict_proba"):
         return model_or_scores.predict_proba(X)
