@@ -158,3 +158,8 @@ def test_whole_counts_are_not_taken_for_rounded(size):
     sizes = np.full(30, size)
     chances = [rounding_grid(rng.binomial(sizes, 0.4) / sizes, sizes)[1] for _ in range(n_draws)]
     assert np.mean(np.array(chances) < 0.05) < 0.05
+
+
+def test_a_share_that_is_no_count_is_told_its_ways_out():
+    with pytest.warns(BagDataWarning, match=r"If noise was added, pass its variance as"):
+        Bags.from_arrays(np.zeros((6, 1)), bags=[0, 0, 0, 1, 1, 1], proportions=[1 / 7, 1 / 3])

@@ -153,6 +153,20 @@ def test_labels_and_amounts_are_not_named_together(model):
     assert refused.exit_code != 0 and "give one of" in refused.output
 
 
+@pytest.mark.parametrize("option", ["--smoothness", "--blocks"])
+def test_what_only_natural_groups_have_is_refused_for_random_ones(model, option):
+    refused = call("evaluate", model, "example:conversions_next", option, "0.5")
+    assert refused.exit_code == 2 and "go with --grouping natural" in refused.output
+
+
+def test_a_folder_that_is_no_model_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    for name, words in (("file", "is no folder"), ("nothing", "does not exist")):
+        refused = call("predict", tmp_path / name, "example:conversions", "-o", tmp_path / "s.csv")
+        assert refused.exit_code == 1
+        assert f"{name} {words}. Name a model folder" in refused.stderr
+
+
 def test_natural_groups_may_have_blocks_a_smoothness_and_features_that_differ(tmp_path):
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)

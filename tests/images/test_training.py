@@ -144,6 +144,7 @@ def test_it_is_the_same_from_the_same_seed_and_after_loading(bars, tmp_path, sta
     ("change", "words"),
     [
         (lambda X: X.reshape(len(X), -1), "must be images of shape"),
+        (lambda X: np.moveaxis(X, 1, -1), r"with the channels last. Pass numpy.moveaxis"),
         (lambda X: 255 * X, r"bytes or floats in \[0, 1\]"),
     ],
 )

@@ -86,12 +86,10 @@ def warn_of_rounding(proportions: Array, sizes: Array, ids: list[Hashable]) -> N
         )
     else:
         words = f"all are multiples of {step:g}, though whole counts are finer. "
-    way_out = (
-        f"If they were rounded to {step:g}, pass noise_variance='rounding'; if" if step else "If"
-    )
+    rounded = f"If they were rounded to {step:g}, pass noise_variance='rounding'. " if step else ""
     warnings.warn(
-        f"proportions: {words}{way_out} noise was added, its variance as `noise_variance`; if "
-        "instances are missing, the guarantees do not hold.",
+        f"proportions: {words}{rounded}If noise was added, pass its variance as `noise_variance`. "
+        "If instances are missing, the guarantees do not hold.",
         BagDataWarning,
         stacklevel=4,
     )

@@ -107,7 +107,8 @@ def roles_of(
 
     if sum(map(bool, (proportion, count, average, total))) != 1:
         raise typer.BadParameter(
-            "give either --proportion or --count; for amounts, --average or --sum."
+            "give one of --proportion and --count; `unbag fit` takes amounts, too, by --average or "
+            "--sum."
         )
     if average or total:
         others["task"] = "amount"

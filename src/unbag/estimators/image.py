@@ -154,6 +154,11 @@ class BagImageClassifier(BagEstimator):
             raise BagDataError(
                 f"X must be images of shape (n, channels, height, width), got {X.shape}."
             )
+        if X.shape[-1] in (1, 3) and X.shape[1] not in (1, 3):
+            raise BagDataError(
+                f"X must be images of shape (n, channels, height, width), got {X.shape}, with the "
+                "channels last. Pass numpy.moveaxis(X, -1, 1)."
+            )
         images = torch.as_tensor(X)
         if images.is_floating_point() and not (images.min() >= 0 and images.max() <= 1):
             raise BagDataError(

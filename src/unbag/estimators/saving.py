@@ -142,6 +142,9 @@ def write_manifest(folder: Path) -> None:
 
 def check_manifest(folder: Path) -> None:
     """Raise unless all files are present and unchanged."""
+    if not folder.is_dir():
+        found = "is no folder" if folder.exists() else "does not exist"
+        raise ModelFolderError(f"{folder} {found}. Name a model folder, which `unbag fit` writes.")
     manifest = read_json(folder / "manifest.json")
     hashes = manifest.get("sha256") if isinstance(manifest, dict) else None
     if not isinstance(hashes, dict) or manifest.get("format") != FORMAT:

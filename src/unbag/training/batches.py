@@ -69,7 +69,7 @@ class TrialData:
 
 def trial_data(trial: Trial, bags: Bags, settings: Settings) -> TrialData:
     """Estimate the prior, on separate bags if the rule requires it, and draw the batches."""
-    refuse_ranges(bags, "nets")
+    refuse_ranges(bags, "A net")
     if bags.weights is not None:
         raise BagDataError(
             "weights are not for nets, which learn from plain averages. Use BagRidgeRegressor, "
