@@ -51,6 +51,14 @@ def test_scorers_of_single_classes(data):
         bag_scorer("auc")(fitted, X, y)
 
 
+def test_scorers_of_averages_over_classes(data):
+    X, labels, _ = data
+    ids = np.repeat(np.arange(240), 10)
+    y = BagTarget(ids, np.eye(2)[labels.astype(int)].reshape(240, 10, 2).mean(axis=1)[ids])
+    fitted = BagRidgeClassifier().fit(X, y)
+    assert bag_scorer("macro_auc")(fitted, X, y) > 0.9
+
+
 def test_a_search_finds_what_labels_would(data):
     X, labels, y = data
     grid = {"penalties": [[1e-2], [1e9]]}

@@ -13,7 +13,7 @@ from unbag.bags import BagKFold, Bags, BagTarget, as_bags, bags_of, variance_of
 from unbag.errors import BagDataError
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.evaluate import scores_of
-from unbag.evaluation.random_groups import METRICS, evaluate_bags
+from unbag.evaluation.random_groups import MACRO, METRICS, evaluate_bags
 from unbag.evaluation.risk import estimate_risk
 from unbag.parallel import Executor, SerialExecutor
 
@@ -53,7 +53,7 @@ def bag_scorer(metric: str = "error") -> Callable[..., float]:
     True
     """
     name = metric.partition("[")[0]
-    check_choice("metric", name, METRICS)
+    check_choice("metric", name, (*METRICS, *(f"macro_{average}" for average in MACRO)))
 
     def score(
         estimator: Any, X: Any, y: Any, *, bags: Any = None, noise_variance: Any = None
