@@ -117,7 +117,7 @@ def test_impossible_coefficients_are_not_shown_as_shares(rng):
     assert max(found.goodman.values()) > 1
     assert all(0 <= one.low <= one.high <= 1 for one in found.estimates.values())
     text = str(found)
-    assert "always between" in text and "0.9 from bags without" in " ".join(text.split())
+    assert "always between" in text and "by at most 0.9, and" in " ".join(text.split())
 
 
 def test_no_interval_is_given_where_the_counts_contradict_the_assumption(rng):

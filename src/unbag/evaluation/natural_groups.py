@@ -58,14 +58,14 @@ class GroupShares(Printed):
     def assumption(self) -> str:
         """What the intervals assume, in words."""
         source = (
-            f" That is the context if {100 * EXPLAINED:g} % of the variance of what bags do to "
-            "their members goes with composition; counts do not tell whether more does."
+            f" This is the context if composition explains {100 * EXPLAINED:g} % of the variance "
+            "of the effects of bags; counts do not show whether it explains more."
         )
         return (
-            f"Assumed (context {self.context:.3g}): the expected share within a group moves by at "
-            f"most {self.context:.3g} from bags without to bags wholly of some group, in "
-            "proportion, and as much from the smallest to the largest bag. What bags do to their "
-            "members beyond that has nothing to do with composition or "
+            f"Assumed (context {self.context:.3g}): from bags without members of some group to "
+            "bags of only such members, the expected share within any group changes linearly and "
+            f"by at most {self.context:.3g}, and by at most as much from the smallest to the "
+            "largest bag. Other differences between bags have nothing to do with composition or "
             f"size.{source * self.from_spread}"
         )
 
