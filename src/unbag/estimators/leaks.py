@@ -55,10 +55,13 @@ def _told_by_labels(data: Bags, names: Sequence[Any]) -> Iterator[Any]:
 def _copies_of_ids(X: Any, data: Bags, columns: Sequence[Any]) -> Iterator[Any]:
     ids = np.array([str(bag) for bag in data.ids])
     for name in columns:
-        values = np.asarray(X[name])
-        first_same = str(values[0]) == ids[data.bag_of_row[0]]  # rules out most columns
-        if first_same and (values.astype(str) == ids[data.bag_of_row]).all():
+        first = np.asarray(X[name][:1]).astype(str)  # rules out most columns
+        if first == ids[data.bag_of_row[0]] and _same_text(X[name], ids[data.bag_of_row]):
             yield name
+
+
+def _same_text(values: Any, ids: Array) -> bool:
+    return bool((np.asarray(values).astype(str) == ids).all())
 
 
 def _warn(what: str) -> None:
