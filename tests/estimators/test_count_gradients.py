@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from scipy.special import expit, logit
 
 from unbag import BagBatch, BagBoostingClassifier, Bags
-from unbag.estimators import count_gradients
-from unbag.estimators.bag_gradients import initial_scores, scores_of_raw
-from unbag.estimators.count_gradients import (
+from unbag.estimators import gradients as boosting_gradients
+from unbag.estimators.gradients import (
     CountGradients,
     expected_labels,
+    initial_scores,
     largest_correlation,
+    scores_of_raw,
 )
 from unbag.posterior.labels import exact_posterior, tilted_posterior
 from unbag.rules import CountLikelihood
@@ -257,6 +258,8 @@ def test_features_that_bags_share_are_found(rng):
     assert largest_correlation(bags) < 0.2
     shared = replace(bags, X=np.column_stack([bags.X, np.repeat(rng.normal(size=200), 5)]))
     assert largest_correlation(shared) == pytest.approx(1, abs=1e-9)
+    shared.X[0] = np.nan  # a missing value hides nothing
+    assert largest_correlation(shared) == pytest.approx(1, abs=0.02)
     assert largest_correlation(labelled_bags(rng, sizes=np.ones(9, int))) == 0
 
 
@@ -274,5 +277,5 @@ def test_bags_of_neighbours_do_not_make_it_diverge(rng, monkeypatch):
         return np.abs(clf.fit(X, y, bags=bags).predict_proba(X)[:, 1] - truth).mean()
 
     assert distance_to_the_truth() < 0.1
-    monkeypatch.setattr(count_gradients, "largest_correlation", lambda data: 0.0)
+    monkeypatch.setattr(boosting_gradients, "largest_correlation", lambda data: 0.0)
     assert distance_to_the_truth() > 0.15

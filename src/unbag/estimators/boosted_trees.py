@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from unbag.arguments import check_whole
 from unbag.bags import Bags
 from unbag.errors import BagDataError
-from unbag.estimators.bag_gradients import BagGradients, initial_scores
-from unbag.estimators.count_gradients import CountGradients, EventGradients
+from unbag.estimators.gradients import BagGradients, CountGradients, EventGradients, initial_scores
 from unbag.estimators.instances import TABLES_WITH_GAPS, InstanceEstimator
 from unbag.estimators.saving import read_booster
 from unbag.evaluation.risk import Loss, estimate_risk

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from unbag.arguments import check_choice, check_whole
 from unbag.bags import Bags, split_bags
-from unbag.estimators.bag_gradients import BagGradients, scores_of_raw
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.boosted_trees import BoostedTrees, Gradients
-from unbag.estimators.count_gradients import CountGradients
+from unbag.estimators.gradients import BagGradients, CountGradients, scores_of_raw
 from unbag.evaluation.risk import Loss
 from unbag.randomness import draw_seed
 

@@ -12,10 +12,9 @@ from sklearn.base import clone
 
 from unbag.arguments import check_choice
 from unbag.bags import Bags
-from unbag.estimators.bag_gradients import BagGradients
 from unbag.estimators.boosted_trees import BoostedTrees, Gradients
-from unbag.estimators.count_gradients import EventGradients
 from unbag.estimators.folds import fold_numbers
+from unbag.estimators.gradients import BagGradients, EventGradients
 from unbag.estimators.poisson_regressor import check_events
 from unbag.estimators.regressor_base import BagRegressorBase
 from unbag.evaluation.risk import pairwise_value

@@ -10,12 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag.bags import Bags
-from unbag.estimators.closed_form import BagStatistics, RidgeSolution
+from unbag.estimators.closed_form import (
+    BagStatistics,
+    RidgeSolution,
+    check_reports,
+    joint_statistics,
+)
 from unbag.estimators.columns import filled, scaled_columns
 from unbag.estimators.count_regression import BagCounts, LogitFit, fit_logits
 from unbag.estimators.folds import block_folds
 from unbag.estimators.instances import InstanceEstimator
-from unbag.estimators.reports import check_reports, joint_statistics
 from unbag.randomness import draw_seed
 
 Array = NDArray[Any]

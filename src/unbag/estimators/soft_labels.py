@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from unbag.bags import Task
-from unbag.estimators.bag_gradients import scores_of_raw
+from unbag.estimators.gradients import scores_of_raw
 from unbag.estimators.saving import ModelFolderError, read_booster
 from unbag.extras import has_module, import_extra
 from unbag.randomness import numpy_generator
