@@ -113,15 +113,6 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
         n = len(X)
         return Bags(X, np.arange(n), np.ones(n, int), values, list(range(n)), None, self.task_)
 
-    def _description(self) -> dict[str, Any]:
-        return super()._description() | {"classes": self.classes_.tolist()}
-
-    @classmethod
-    def _described(cls, description: dict[str, Any]) -> Self:
-        model = super()._described(description)
-        model.classes_ = np.asarray(description["classes"])
-        return model
-
     def _scores(self, X: Array) -> Array:
         """Probabilities of shape (n,) or (n, n_outputs)."""
         raise NotImplementedError

@@ -27,6 +27,7 @@ Gradients = BagGradients | CountGradients | EventGradients
 class BoostedTrees(InstanceEstimator):
     """Boosted trees; a model folder stores LightGBM's text format."""
 
+    _state = ("n_trees", "initial_score", "held_out_risk")
     _checks = TABLES_WITH_GAPS  # LightGBM finds out on which side missing values go
     categorical_features: Sequence[int] | None = None
     n_estimators: int
@@ -147,18 +148,12 @@ class BoostedTrees(InstanceEstimator):
         return gains / max(gains.sum(), np.finfo(float).tiny)
 
     def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        plain, arrays = super()._learned()
         text = self.booster_.model_to_string(num_iteration=self.n_trees_)
-        tensors = {
-            "booster": np.frombuffer(text.encode(), dtype=np.uint8),
-            "initial_score": self.initial_score_,
-            "held_out_risk": self.held_out_risk_,
-        }
-        return {"n_trees": int(self.n_trees_)}, tensors
+        return plain, arrays | {"booster": np.frombuffer(text.encode(), dtype=np.uint8)}
 
     def _restore(
         self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
     ) -> None:
-        self.n_trees_ = description["n_trees"]
-        self.initial_score_ = tensors["initial_score"]
-        self.held_out_risk_ = tensors["held_out_risk"]
+        super()._restore(description, tensors, folder)
         self.booster_ = read_booster(tensors["booster"], folder)

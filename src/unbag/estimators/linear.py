@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +37,6 @@ def penalty_grid(penalties: Sequence[float] | None, default: Array) -> Array:
 class LinearEstimator(InstanceEstimator):
     """Weights and intercept of linear scores under a penalty; flat for a single output."""
 
-    _arrays: ClassVar[tuple[str, ...]]  # what else a model folder holds
     penalties: Sequence[float] | None
 
     def _set_weights(self, coefficients: Array, intercept: Array) -> None:
@@ -46,25 +44,11 @@ class LinearEstimator(InstanceEstimator):
         self.coef_ = coefficients[:, 0] if single else coefficients
         self.intercept_ = float(intercept[0]) if single else intercept
 
-    def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        tensors = {name: getattr(self, f"{name}_") for name in self._arrays}
-        tensors["coef"] = np.asarray(self.coef_, dtype=float)
-        tensors["intercept"] = np.atleast_1d(np.asarray(self.intercept_, dtype=float))
-        return {"penalty": self.penalty_}, tensors
-
-    def _restore(
-        self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
-    ) -> None:
-        self.penalty_, coefficients = description["penalty"], tensors["coef"]
-        self._set_weights(coefficients.reshape(len(coefficients), -1), tensors["intercept"])
-        for name in self._arrays:
-            setattr(self, f"{name}_", tensors[name])
-
 
 class RidgeModel(LinearEstimator):
     """Linear scores fitted to bag means, with the penalty chosen by leave-one-bag-out."""
 
-    _arrays = ("leave_one_out",)
+    _state = ("coef", "intercept", "penalty", "leave_one_out")
     _statistics: BagStatistics
 
     def __init__(
@@ -121,7 +105,7 @@ class RidgeModel(LinearEstimator):
 class LikelihoodModel(LinearEstimator):
     """Linear predictors by the likelihood of counts, with a cross-validated penalty."""
 
-    _arrays = ("effect_variance", "missing")
+    _state = ("coef", "intercept", "penalty", "effect_variance", "missing")
     bag_effects: bool
     cv: int
     random_state: Any

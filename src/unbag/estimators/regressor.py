@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from unbag.arguments import check_choice, check_whole
 from unbag.bags import Bags
 from unbag.estimators.instances import TABLES
 from unbag.estimators.net_fit import NetFit
-from unbag.estimators.net_folder import NetEstimator, read_net
+from unbag.estimators.net_folder import NetEstimator
 from unbag.estimators.regressor_base import BagRegressorBase
 from unbag.evaluation.risk import pairwise_value
 from unbag.models import MODELS
@@ -77,7 +76,9 @@ class BagRegressor(NetEstimator, BagRegressorBase):
     True
     """
 
+    _state = (*NetEstimator._state, "centre", "scale")
     _checks = TABLES | {"dtype": np.float32}
+    rule, n_outputs_ = DebiasedSquare(), 1
 
     model: str = "mlp"
     _: KW_ONLY
@@ -96,7 +97,7 @@ class BagRegressor(NetEstimator, BagRegressorBase):
         self.centre_ = float(data.prior)
         variance = pairwise_value(data.proportions - self.centre_, data.sizes)
         self.scale_ = float(np.sqrt(variance)) or 1.0
-        trial = Trial(DebiasedSquare(), self.learning_rate, draw_seed(self.random_state))
+        trial = Trial(self.rule, self.learning_rate, draw_seed(self.random_state))
         settings = Settings.from_estimator(self, batch_seed=trial.seed, redraw=True)
         kept = self.validation_share, self.blend_ridge, True
         nets = NetFit(trial, self.n_nets, self.model, settings, *kept)
@@ -110,13 +111,3 @@ class BagRegressor(NetEstimator, BagRegressorBase):
 
     def _amounts(self, X: Array) -> Array:
         return self.centre_ + self.scale_ * scores_of(self.result_, X, task="amount")
-
-    def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        about, tensors = super()._learned()
-        return about | {"n_outputs": 1, "centre": self.centre_, "scale": self.scale_}, tensors
-
-    def _restore(
-        self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
-    ) -> None:
-        self._restore_net(read_net(description, tensors)[0], description)
-        self.centre_, self.scale_ = description["centre"], description["scale"]
