@@ -15,7 +15,7 @@ from unbag.bags import Bags
 from unbag.estimators.boosted_trees import BoostedTrees, Gradients
 from unbag.estimators.folds import fold_numbers
 from unbag.estimators.gradients import BagGradients, EventGradients
-from unbag.estimators.poisson_regressor import check_events
+from unbag.estimators.logistic_and_poisson import check_events
 from unbag.estimators.regressor_base import BagRegressorBase
 from unbag.evaluation.risk import pairwise_value
 from unbag.randomness import draw_seed

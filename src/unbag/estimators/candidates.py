@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from unbag.bags import Bags
 from unbag.estimators.boosting import BagBoostingClassifier
 from unbag.estimators.em import BagEMClassifier
-from unbag.estimators.logistic import BagLogisticClassifier
+from unbag.estimators.logistic_and_poisson import BagLogisticClassifier
 from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.extras import has_module
 

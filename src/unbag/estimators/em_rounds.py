@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 from unbag.bags import Bags, Task
 from unbag.estimators.columns import filled, scaled_columns
 from unbag.estimators.count_regression import SUREST, BagCounts, fold_slope, shift_to_counts
-from unbag.estimators.logistic import BagLogisticClassifier
+from unbag.estimators.logistic_and_poisson import BagLogisticClassifier
 from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.estimators.soft_labels import SoftLearner, SoftModel, normalised
 from unbag.posterior import bag_posterior

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +19,7 @@ from unbag.estimators.closed_form import (
 from unbag.estimators.columns import filled, scaled_columns
 from unbag.estimators.count_regression import BagCounts, LogitFit, fit_logits
 from unbag.estimators.folds import block_folds
-from unbag.estimators.instances import InstanceEstimator
+from unbag.estimators.instances import TABLES_WITH_GAPS, InstanceEstimator
 from unbag.randomness import draw_seed
 
 Array = NDArray[Any]
@@ -35,9 +36,7 @@ def penalty_grid(penalties: Sequence[float] | None, default: Array) -> Array:
 
 
 class LinearEstimator(InstanceEstimator):
-    """Weights and intercept of linear scores under a penalty; flat for a single output."""
-
-    penalties: Sequence[float] | None
+    """Weights and intercept of linear scores, flat for a single output."""
 
     def _set_weights(self, coefficients: Array, intercept: Array) -> None:
         single = self.task_ in ("binary", "amount")
@@ -45,17 +44,14 @@ class LinearEstimator(InstanceEstimator):
         self.intercept_ = float(intercept[0]) if single else intercept
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RidgeModel(LinearEstimator):
     """Linear scores fitted to bag means, with the penalty chosen by leave-one-bag-out."""
 
     _state = ("coef", "intercept", "penalty", "leave_one_out")
-    _statistics: BagStatistics
 
-    def __init__(
-        self, *, penalties: Sequence[float] | None = None, standardise: bool | None = None
-    ) -> None:
-        self.penalties = penalties
-        self.standardise = standardise
+    penalties: Sequence[float] | None = None
+    standardise: bool | None = None
 
     def fit_bags(self, data: Bags | Sequence[Bags]) -> Self:
         """Fit to a `Bags`, or to several reports about the same rows with overlapping bags.
@@ -102,13 +98,17 @@ class RidgeModel(LinearEstimator):
         return np.concatenate(products) + self.intercept_
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LikelihoodModel(LinearEstimator):
     """Linear predictors by the likelihood of counts, with a cross-validated penalty."""
 
     _state = ("coef", "intercept", "penalty", "effect_variance", "missing")
-    bag_effects: bool
-    cv: int
-    random_state: Any
+    _checks = TABLES_WITH_GAPS
+    bag_effects = False
+
+    penalties: Sequence[float] | None = None
+    cv: int = 4
+    random_state: Any = None
 
     def _fit_counts(self, data: Bags, outputs: Sequence[BagCounts]) -> Self:
         grid = np.sort(penalty_grid(self.penalties, np.geomspace(0.3, 3e4, 10)))[::-1]

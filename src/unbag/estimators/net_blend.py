@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from unbag.bags import Bags
-from unbag.estimators.ridge import BagRidgeClassifier
-from unbag.estimators.ridge_regressor import BagRidgeRegressor
+from unbag.estimators.ridge import BagRidgeClassifier, BagRidgeRegressor
 from unbag.estimators.stack_weights import CrossFit, bagged_weights, risk_matrix
 from unbag.models import LinearScores, RadialUnits
 from unbag.training import TrialResult
