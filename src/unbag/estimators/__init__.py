@@ -1,7 +1,6 @@
 """Estimators with scikit-learn's interface."""
 
-from unbag.estimators.boosting import BagBoostingClassifier
-from unbag.estimators.boosting_regressor import BagBoostingRegressor
+from unbag.estimators.boosting import BagBoostingClassifier, BagBoostingRegressor
 from unbag.estimators.classifier import BagClassifier
 from unbag.estimators.em import BagEMClassifier
 from unbag.estimators.image import BagImageClassifier

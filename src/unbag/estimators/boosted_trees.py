@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,7 +16,6 @@ from unbag.errors import BagDataError
 from unbag.estimators.gradients import BagGradients, CountGradients, EventGradients, initial_scores
 from unbag.estimators.instances import TABLES_WITH_GAPS, InstanceEstimator
 from unbag.estimators.saving import read_booster
-from unbag.evaluation.risk import Loss, estimate_risk
 from unbag.extras import import_extra
 from unbag.randomness import draw_seed
 
@@ -24,24 +23,24 @@ Array = NDArray[Any]
 Gradients = BagGradients | CountGradients | EventGradients
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BoostedTrees(InstanceEstimator):
     """Boosted trees; a model folder stores LightGBM's text format."""
 
     _state = ("n_trees", "initial_score", "held_out_risk")
     _checks = TABLES_WITH_GAPS  # LightGBM finds out on which side missing values go
-    categorical_features: Sequence[int] | None = None
-    n_estimators: int
-    n_runs: int | None
-    learning_rate: float
-    num_leaves: int
-    min_child_samples: int
-    reg_lambda: float | None
-    extra_trees: bool
-    patience: int | None
-    criterion: Loss
-    n_jobs: int
-    random_state: Any
-    initial_score_: Array
+    # Not for `BagBoostingRegressor` to choose.
+    min_child_samples, extra_trees = 20, True
+    patience = None  # type: int | None
+    categorical_features = None  # type: Any
+
+    n_estimators: int = 400
+    n_runs: int | None = None
+    learning_rate: float = 0.1
+    num_leaves: int = 8
+    reg_lambda: float | None = None
+    n_jobs: int = 1
+    random_state: Any = None
 
     def _gradients(self, data: Bags) -> Gradients:
         raise NotImplementedError
@@ -55,7 +54,7 @@ class BoostedTrees(InstanceEstimator):
 
     def _risk(self, scores: Array, bags: Bags) -> float:
         """Risk of predictions on held-out bags."""
-        return estimate_risk(scores, bags, loss=self.criterion).value
+        raise NotImplementedError
 
     def _train(self, data: Bags, aside: Bags | None) -> Self:
         check_whole("n_estimators", self.n_estimators)

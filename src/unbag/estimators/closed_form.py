@@ -20,6 +20,7 @@ Array = NDArray[Any]
 LABEL_VARIANCE = 0.25  # the largest that a label can have, and that of a guess
 LARGEST_FEATURE = 1e140  # squares, times as many rows as there may be, are finite
 NUMBERS_AT_ONCE = 2_000_000  # gathered for bag means
+CHUNK = 8192  # rows that are multiplied at once
 # Directions whose variance is below this share of the largest are linear dependences of reports.
 DEPENDENT = 1e-9
 
@@ -127,12 +128,12 @@ def shares_of(data: Bags) -> Array:
     return np.asarray(own / np.repeat(data.totals, data.sizes))
 
 
-def principal_directions(X: Array, chunk: int = 8192) -> Array:
+def principal_directions(X: Array) -> Array:
     """Principal directions of the instances, one per column, by decreasing variance."""
     centre = np.mean(X, axis=0, dtype=float)
     covariance = np.zeros((X.shape[1], X.shape[1]))
-    for start in range(0, len(X), chunk):
-        part = X[start : start + chunk] - centre
+    for start in range(0, len(X), CHUNK):
+        part = X[start : start + CHUNK] - centre
         covariance += part.T @ part
     return np.linalg.eigh(covariance)[1][:, ::-1]
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from unbag.bags import Bags
 from unbag.estimators.closed_form import (
+    CHUNK,
     BagStatistics,
     RidgeSolution,
     check_reports,
@@ -91,10 +92,9 @@ class RidgeModel(LinearEstimator):
         penalty = float(grid[errors.argmin()])
         return errors, penalty, *solution.coefficients(penalty)
 
-    def _linear(self, X: Array, n_rows: int = 8192) -> Array:
+    def _linear(self, X: Array) -> Array:
         """Linear scores in chunks of rows that stay in the cache as doubles."""
-        starts = range(0, len(X), n_rows)
-        products = [X[start : start + n_rows] @ self.coef_ for start in starts]
+        products = [X[i : i + CHUNK] @ self.coef_ for i in range(0, len(X), CHUNK)]
         return np.concatenate(products) + self.intercept_
 
 
@@ -115,7 +115,7 @@ class LikelihoodModel(LinearEstimator):
         X = np.asarray(data.X, dtype=float)[data.rows]
         centre, scale = scaled_columns(X)
         X = np.column_stack([(filled(X, centre) - centre) / scale, np.ones(len(X))])
-        self.penalty_ = float(self._best(X, outputs, grid)) if len(grid) > 1 else float(grid[0])
+        self.penalty_ = self._best(X, outputs, grid) if len(grid) > 1 else float(grid[0])
         fits = [_path(X, counts, [self.penalty_], self.bag_effects)[0] for counts in outputs]
         weights = np.stack([fit.weights for fit in fits], axis=1)
         coefficients = weights[:-1] / scale[:, None]
