@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from unbag import BagClassifier, BagRidgeClassifier, Bags, BagTarget, estimate_risk, make_bags
+from unbag.bags.holdout import hold_out_bags
 from unbag.errors import BagDataError, BagDataWarning, TrainingError
 from unbag.estimators.net_blend import risk_terms, shrunken
 from unbag.estimators.net_fit import held_out_parts
@@ -60,7 +61,7 @@ def test_the_bags_set_aside_are_measured_on_before_they_are_trained_on(bagged):
 def test_without_refit_the_stated_error_is_of_the_classifier_returned(bagged, n_bags):
     X, _, labels = bagged
     bags = make_bags(X[: 10 * n_bags], labels[: 10 * n_bags], bag_size=10, seed=0)
-    [aside] = held_out_parts(bags, share=0.2, seed=0, in_folds=False)
+    aside = hold_out_bags(bags.sizes, judge=0.2, seed=0).judging
     clf = BagClassifier(max_epochs=5, refit=False, random_state=0).fit_bags(bags)
     assert clf.risk_is_final_ and "held-out bags; always" in str(clf)
     own = estimate_risk(clf.predict_proba(bags.X), bags.take(aside))

@@ -195,12 +195,9 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
         blend = on_a_table if self.blend_ridge is None else self.blend_ridge
         default = N_NETS if len(data.X) < MANY_ROWS else N_NETS_MANY
         n_nets = self.n_nets or (default if on_a_table else 1)
-        kept = self.validation_share, blend and self.patience is None, self.refit
-        nets = NetFit(trial, n_nets, self.model, settings, *kept)
-        if self.patience is None:
-            self.result_, self.risk_ = nets.fit(data)
-        else:
-            self.result_, self.risk_ = nets.fit_with_patience(data, self.criterion)
+        criterion = None if self.patience is None else self.criterion
+        options = self.validation_share or 0.0, blend, self.refit, criterion
+        self.result_, self.risk_ = NetFit(trial, n_nets, self.model, settings, *options).fit(data)
         return self
 
     def _scores(self, X: Array) -> Array:

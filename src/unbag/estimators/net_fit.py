@@ -40,25 +40,33 @@ class NetFit:
 
     `trial` is that of the first net. `share` of the bags is held out; with `blend` nets are
     cross-fitted and averaged with closed-form models; with `refit` the held-out bags join in the
-    end.
+    end. With a `criterion` half of them choose the epoch, and none joins.
     """
 
     trial: Trial
     n_nets: int
     model: str | ModelBuilder
     settings: Settings
-    share: float | None
+    share: float
     blend: bool
-    refit: bool
+    refit: bool = True
+    criterion: Criterion | None = None
 
     def fit(self, bags: Bags) -> tuple[TrialResult, Estimate | None]:
-        """Train on some bags, evaluate on the others, and continue with all."""
-        if self.blend and self.share and bags.n_bags >= MIN_BAGS:
+        """Train, and estimate the error if enough bags can be held out."""
+        if self.share:
             check_share("validation_share", self.share)
-            return self._fit_blend(bags) if self.refit else self._fit_apart(bags)
-        parts = held_out_parts(bags, share=self.share, seed=self.trial.seed, in_folds=self.refit)
-        if not parts:
+        if self.criterion is not None:
+            return self._fit_apart(bags)
+        if not self.share or bags.n_bags < MIN_BAGS:
             return _averaged(self._train(self.n_nets, bags)), None
+        if not self.refit:
+            return self._fit_apart(bags)
+        return self._fit_blend(bags) if self.blend else self._fit_and_continue(bags)
+
+    def _fit_and_continue(self, bags: Bags) -> tuple[TrialResult, Estimate | None]:
+        """Train on some bags, evaluate on the others, and continue with all."""
+        parts = held_out_parts(bags, share=self.share, seed=self.trial.seed)
         rest = _without(bags, parts)
         # Every part is left out by at least one net; spare nets serve the estimate only.
         n_nets = max(self.n_nets, len(parts))
@@ -66,11 +74,8 @@ class NetFit:
         nets = results[: self.n_nets]
         if _interrupted(results, n_nets):
             return _averaged(nets), None
-        each = [_averaged(results[i :: len(parts)]) for i in range(len(parts))]
-        pairs = zip(each, parts, strict=True)
+        pairs = zip(_of_parts(results, len(parts)), parts, strict=True)
         risk = _risk([_scores(own, bags, part) for own, part in pairs], parts, bags)
-        if not self.refit:
-            return _averaged(nets), risk
         if len(parts) > 1:  # each net lacked other bags
             return _averaged(self._train(self.n_nets, bags)), risk
         epochs = math.ceil(EXTRA_EPOCHS * self.settings.max_epochs)
@@ -79,11 +84,23 @@ class NetFit:
 
     def _fit_apart(self, bags: Bags) -> tuple[TrialResult, Estimate | None]:
         """Evaluate on bags that are never used for training."""
-        [part] = held_out_parts(bags, share=self.share, seed=self.trial.seed, in_folds=False)
-        [kept] = _without(bags, [part])
-        result, _ = replace(self, refit=True).fit(kept)
-        if result.stopped == "interrupted":
-            return result, None
+        if not self.share:
+            raise ValueError("patience needs held-out bags: set validation_share, such as 0.2.")
+        choose = 0.0 if self.criterion is None else self.share / 2
+        split = hold_out_bags(
+            bags.sizes,
+            judge=self.share - choose,
+            choose=choose,
+            seed=self.trial.seed,
+            name="validation_share",
+        )
+        kept, part = bags.take(split.training), split.judging
+        if self.criterion is None:
+            share = self.share if self.blend else 0.0
+            result, _ = replace(self, refit=True, share=share).fit(kept)
+        else:
+            monitor = held_out_risk(bags.take(split.choosing), criterion=self.criterion)
+            result = _averaged(self._train(self.n_nets, kept, monitors=[monitor]))
         return result, _risk([_scores(result, bags, part)], [part], bags)
 
     def _fit_blend(self, bags: Bags) -> tuple[TrialResult, Estimate | None]:
@@ -100,7 +117,7 @@ class NetFit:
         closed = ClosedForms(bags, seed=seed)
         fitted = zip(*(closed.of(np.setdiff1d(everywhere, part)) for part in parts), strict=True)
         scores = [cross.of_models(models, nets[0]) for models in fitted]
-        scores.append(cross.of_nets(_of_parts(nets)))
+        scores.append(cross.of_nets(_of_parts(nets, N_FOLDS)))
         weights = blend_weights(cross, scores, seed=seed)
         averaged = _averaged(nets)
         net = BlendedNet(averaged.model, closed.of(everywhere), weights, task=bags.task)
@@ -119,25 +136,12 @@ class NetFit:
             found = _finite(training.results())
             if _interrupted(found, n_nets):
                 return found
-            risk = cross.risk(cross.of_nets(_of_parts(found)))
+            risk = cross.risk(cross.of_nets(_of_parts(found, N_FOLDS)))
             if risk < least:
                 least, best, nets = risk, epoch, found
             if epoch >= max(MIN_EPOCHS, WORSE_FOR * best):
                 break
         return nets
-
-    def fit_with_patience(self, bags: Bags, criterion: Criterion) -> tuple[TrialResult, Estimate]:
-        """Choose the epoch by one half of the held-out bags, evaluate on the other."""
-        if not self.share:
-            raise ValueError("patience needs held-out bags: set validation_share, such as 0.2.")
-        half = self.share / 2
-        split = hold_out_bags(
-            bags.sizes, judge=half, choose=half, seed=self.trial.seed, name="validation_share"
-        )
-        kept, choosing = bags.take(split.training), bags.take(split.choosing)
-        monitor = held_out_risk(choosing, criterion=criterion)
-        result = _averaged(self._train(self.n_nets, kept, monitors=[monitor]))
-        return result, _risk([_scores(result, bags, split.judging)], [split.judging], bags)
 
     def _trials(self, n_nets: int) -> list[Trial]:
         seeds = [derive_seed(self.trial.seed, "net", i) for i in range(1, n_nets)]
@@ -185,9 +189,9 @@ def _interrupted(results: Sequence[TrialResult], n_nets: int) -> bool:
     return len(results) < n_nets or any(r.stopped == "interrupted" for r in results)
 
 
-def _of_parts(nets: Sequence[TrialResult]) -> list[TrialResult]:
+def _of_parts(nets: Sequence[TrialResult], n_parts: int) -> list[TrialResult]:
     """The average of the nets that left out each part."""
-    return [_averaged(nets[i::N_FOLDS]) for i in range(N_FOLDS)]
+    return [_averaged(nets[i::n_parts]) for i in range(n_parts)]
 
 
 def _without(bags: Bags, parts: Sequence[Array]) -> list[Bags]:
@@ -202,19 +206,10 @@ def _averaged(results: Sequence[TrialResult]) -> TrialResult:
     return replace(results[0], model=AveragedNet(result.model for result in results).eval())
 
 
-def held_out_parts(
-    bags: Bags, *, share: float | None, seed: int, in_folds: bool = True
-) -> list[Array]:
+def held_out_parts(bags: Bags, *, share: float, seed: int) -> list[Array]:
     """Positions of held-out bags: one part, or folds if the part would be small."""
-    if not share:
-        return []
-    check_share("validation_share", share)
-    if bags.n_bags < MIN_BAGS:
-        return []
     part = hold_out_bags(bags.sizes, judge=share, seed=seed, name="validation_share").judging
-    if len(part) >= MIN_BAGS or not in_folds:
-        return [part]
-    return fold_bags(bags.n_bags, n_folds=N_FOLDS, seed=seed)
+    return [part] if len(part) >= MIN_BAGS else fold_bags(bags.n_bags, n_folds=N_FOLDS, seed=seed)
 
 
 def _scores(result: TrialResult, bags: Bags, part: Array) -> Array:

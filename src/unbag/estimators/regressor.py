@@ -99,8 +99,8 @@ class BagRegressor(NetEstimator, BagRegressorBase):
         self.scale_ = float(np.sqrt(variance)) or 1.0
         trial = Trial(self.rule, self.learning_rate, draw_seed(self.random_state))
         settings = Settings.from_estimator(self, batch_seed=trial.seed, redraw=True)
-        kept = self.validation_share, self.blend_ridge, True
-        nets = NetFit(trial, self.n_nets, self.model, settings, *kept)
+        options = self.validation_share or 0.0, self.blend_ridge
+        nets = NetFit(trial, self.n_nets, self.model, settings, *options)
         noise = None if data.noise_variance is None else data.noise_variance / self.scale_**2
         values = (data.proportions - self.centre_) / self.scale_
         self.result_, risk = nets.fit(replace(data, proportions=values, noise_variance=noise))
