@@ -13,9 +13,9 @@ from sklearn.base import clone
 
 from unbag.arguments import check_choice, check_whole
 from unbag.bags import Bags, split_bags
+from unbag.bags.holdout import fold_numbers
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.boosted_trees import BoostedTrees, Gradients
-from unbag.estimators.folds import fold_numbers
 from unbag.estimators.gradients import BagGradients, CountGradients, EventGradients, scores_of_raw
 from unbag.estimators.logistic_and_poisson import check_events
 from unbag.estimators.regressor_base import BagRegressorBase

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from unbag.arguments import check_choice, check_whole
 from unbag.bags import Bags, Task
 from unbag.errors import BagDataError
-from unbag.estimators.base import BagEstimator
+from unbag.estimators.base import BagEstimator, RiskRepr
 from unbag.estimators.instances import ARRAYS
 from unbag.estimators.net_fit import NetFit
 from unbag.estimators.net_folder import NetEstimator
-from unbag.estimators.risk_repr import RiskRepr
 from unbag.estimators.saving import ModelFolderError
 from unbag.evaluation.results import trivial_baseline
 from unbag.models import ModelBuilder

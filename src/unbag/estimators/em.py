@@ -13,8 +13,9 @@ from sklearn.utils import get_tags
 
 from unbag.arguments import check_choice, check_whole
 from unbag.bags import Bags
+from unbag.bags.holdout import block_folds
+from unbag.estimators.base import BlockEstimator
 from unbag.estimators.em_rounds import Calibration, EMRun, EMState, Start, run_em, started
-from unbag.estimators.folds import BlockEstimator, block_folds
 from unbag.estimators.instances import TABLES_WITH_GAPS
 from unbag.estimators.soft_labels import LinearModel, model_of, soft_learner, tensors_of
 from unbag.randomness import draw_seed

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from unbag.arguments import check_whole
 from unbag.bags import Bags
+from unbag.bags.holdout import fold_numbers
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.closed_form import BagStatistics, project_to_simplex
-from unbag.estimators.folds import fold_numbers
 from unbag.estimators.linear import penalty_grid
 from unbag.estimators.smooth_features import SmoothFeatures
 from unbag.randomness import draw_seed

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbag.bags import Bags
+from unbag.bags.holdout import block_folds
 from unbag.estimators.closed_form import (
     CHUNK,
     BagStatistics,
@@ -19,7 +20,6 @@ from unbag.estimators.closed_form import (
 )
 from unbag.estimators.columns import filled, scaled_columns
 from unbag.estimators.count_regression import BagCounts, LogitFit, fit_logits
-from unbag.estimators.folds import block_folds
 from unbag.estimators.instances import TABLES_WITH_GAPS, InstanceEstimator
 from unbag.randomness import draw_seed
 

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from unbag.bags import Bags
-from unbag.bags.holdout import MIN_BAGS, BagSplit, hold_out_bags, take_bags
+from unbag.bags.holdout import MIN_BAGS, BagSplit, block_folds, hold_out_bags, take_bags
 from unbag.bags.validation import check_proportions_differ
 from unbag.errors import TableError
 from unbag.estimators import BagStackingClassifier
-from unbag.estimators.folds import block_folds
 from unbag.evaluation import (
     AmountEvaluation,
     BagLearningCurve,
