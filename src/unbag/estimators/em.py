@@ -143,6 +143,7 @@ class BagEMClassifier(BlockEstimator):
             self.start_, self.runs_ = "labels", [EMRun(model, none, np.empty(0))]
             return self
         self.runs_ = []
+        starts: tuple[Start, ...] = ("rate", "linear") if self.start == "auto" else (self.start,)
         for run in range(self.n_runs):
             state = EMState(
                 data,
@@ -153,17 +154,11 @@ class BagEMClassifier(BlockEstimator):
                 bag_effects=self.bag_effects,
                 seed=seed + run,
             )
-            if not run:
-                self.start_ = self._start(state)
-            self.runs_.append(run_em(state, self.start_, n_rounds=self.n_rounds))  # type: ignore[arg-type]
+            found = {start: started(state, start) for start in starts}
+            self.start_ = min(found, key=lambda start: state.minus_log(found[start][0]))
+            self.runs_.append(run_em(state, *found[self.start_], n_rounds=self.n_rounds))
+            starts = (self.start_,)
         return self
-
-    def _start(self, state: EMState) -> Start:
-        """Start with the largest likelihood of held-out counts."""
-        if self.start != "auto":
-            return self.start
-        starts: tuple[Start, ...] = ("rate", "linear")
-        return min(starts, key=lambda start: state.minus_log(started(state, start)[0]))
 
     def _relaxation(self, n_bags: int) -> float:
         if self.relaxation is not None:

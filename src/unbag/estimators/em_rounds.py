@@ -94,9 +94,16 @@ class EMState:
         return float(np.sum(each))
 
 
-def run_em(state: EMState, start: Start, *, n_rounds: int) -> EMRun:
-    """Run the start, then rounds of posterior and fit."""
-    scores, calibration, trusted, targets = started(state, start)
+def run_em(
+    state: EMState,
+    scores: Array,
+    calibration: Calibration,
+    trusted: Array,
+    targets: Array | None,
+    *,
+    n_rounds: int,
+) -> EMRun:
+    """Run rounds of posterior and fit after what `started` gave."""
     likelihood = [state.minus_log(scores)]
     for _ in range(n_rounds):
         targets = relaxed_posterior(state, scores, trusted)

@@ -124,15 +124,14 @@ class ClassifierLearner:
             levels = (np.arange(N_DRAWS) + draws) / N_DRAWS
             labels = (targets.cumsum(axis=1)[:, None] < levels[:, :, None]).sum(axis=2)
             labels = np.minimum(labels, targets.shape[1] - 1).ravel()
-            if labels.min() == labels.max():
-                return OneClass(labels[0], self.X.shape[1])
-            return estimator.fit(self.X[np.repeat(rows, N_DRAWS)], labels)
-        where, labels = np.nonzero(targets > NEGLIGIBLE)
+            rows, weights = np.repeat(rows, N_DRAWS), {}
+        else:
+            where, labels = np.nonzero(targets > NEGLIGIBLE)
+            rows, weights = rows[where], {weight_name: targets[where, labels]}
         if labels.min() == labels.max():
             return OneClass(labels[0], self.X.shape[1])
-        weights = {weight_name: targets[where, labels]}
         with sklearn.config_context(enable_metadata_routing=False):
-            return estimator.fit(self.X[rows[where]], labels, **weights)
+            return estimator.fit(self.X[rows], labels, **weights)
 
 
 class OneClass:
