@@ -15,14 +15,11 @@ from unbag.bags import Bags
 from unbag.bags.holdout import MIN_BAGS, fold_bags, hold_out_bags
 from unbag.errors import TrainingError
 from unbag.estimators.net_blend import ClosedForms, CrossScores, blend_weights
-from unbag.evaluation.amounts import evaluate_amounts
 from unbag.evaluation.estimate import Estimate
-from unbag.evaluation.risk import estimate_risk
 from unbag.models import AveragedNet, BlendedNet, ModelBuilder
 from unbag.randomness import derive_seed
 from unbag.training import Criterion, Monitor, Settings, Trial, TrialResult, held_out_risk, train
 from unbag.training.loop import Training
-from unbag.training.scoring import scores_of
 
 Array = NDArray[Any]
 # More folds cost more fits; with three, nets that lack a third of the bags are much worse.
@@ -74,8 +71,8 @@ class NetFit:
         nets = results[: self.n_nets]
         if _interrupted(results, n_nets):
             return _averaged(nets), None
-        pairs = zip(_of_parts(results, len(parts)), parts, strict=True)
-        risk = _risk([_scores(own, bags, part) for own, part in pairs], parts, bags)
+        cross = CrossScores(bags, parts)
+        risk = cross.estimate(cross.of_nets(_of_parts(results, len(parts))))
         if len(parts) > 1:  # each net lacked other bags
             return _averaged(self._train(self.n_nets, bags)), risk
         epochs = math.ceil(EXTRA_EPOCHS * self.settings.max_epochs)
@@ -94,14 +91,14 @@ class NetFit:
             seed=self.trial.seed,
             name="validation_share",
         )
-        kept, part = bags.take(split.training), split.judging
+        kept, cross = bags.take(split.training), CrossScores(bags, [split.judging])
         if self.criterion is None:
             share = self.share if self.blend else 0.0
             result, _ = replace(self, refit=True, share=share).fit(kept)
         else:
             monitor = held_out_risk(bags.take(split.choosing), criterion=self.criterion)
             result = _averaged(self._train(self.n_nets, kept, monitors=[monitor]))
-        return result, _risk([_scores(result, bags, part)], [part], bags)
+        return result, cross.estimate(cross.of_nets([result]))
 
     def _fit_blend(self, bags: Bags) -> tuple[TrialResult, Estimate | None]:
         """Cross-fit nets and closed-form models; choose epoch and weights by cross-fitted risks.
@@ -122,7 +119,7 @@ class NetFit:
         averaged = _averaged(nets)
         net = BlendedNet(averaged.model, closed.of(everywhere), weights, task=bags.task)
         mixed = np.tensordot(weights, np.stack(scores), axes=1)
-        return replace(averaged, model=net.eval()), _risk(cross.split(mixed), parts, bags)
+        return replace(averaged, model=net.eval()), cross.estimate(mixed)
 
     def _best_nets(
         self, n_nets: int, rest: Sequence[Bags], cross: CrossScores
@@ -210,20 +207,3 @@ def held_out_parts(bags: Bags, *, share: float, seed: int) -> list[Array]:
     """Positions of held-out bags: one part, or folds if the part would be small."""
     part = hold_out_bags(bags.sizes, judge=share, seed=seed, name="validation_share").judging
     return [part] if len(part) >= MIN_BAGS else fold_bags(bags.n_bags, n_folds=N_FOLDS, seed=seed)
-
-
-def _scores(result: TrialResult, bags: Bags, part: Array) -> Array:
-    """Scores of the instances of some bags, bag by bag."""
-    return scores_of(result, bags.X[bags.rows_of(part)], task=bags.task)
-
-
-def _risk(scores: Sequence[Array], parts: Sequence[Array], bags: Bags) -> Estimate:
-    """Error of single predictions, or MSE of amounts, with each part scored by its own model."""
-    each = np.zeros((len(bags.X), *scores[0].shape[1:]))
-    each[bags.rows_of(np.concatenate(parts))] = np.concatenate(scores)
-    ends = np.cumsum([len(part) for part in parts])
-    positions = np.split(np.arange(ends[-1]), ends[:-1])
-    held_out = bags.take(np.concatenate(parts))
-    if bags.task == "amount":
-        return evaluate_amounts(each, held_out)["mse"]
-    return estimate_risk(each, held_out, parts=positions)
