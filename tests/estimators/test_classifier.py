@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 import torch
 
-from unbag import BagClassifier, BagRidgeClassifier, Bags, BagTarget, estimate_risk, make_bags
+from unbag import (
+    BagClassifier,
+    BagRegressor,
+    BagRidgeClassifier,
+    Bags,
+    BagTarget,
+    estimate_risk,
+    make_bags,
+)
 from unbag.bags.holdout import hold_out_bags
 from unbag.errors import BagDataError, BagDataWarning, TrainingError
 from unbag.estimators.net_blend import risk_terms, shrunken
@@ -303,6 +311,11 @@ def test_digits_lost_to_single_precision_are_said(rng, dtype):
         clf.fit(far, labels)
     with pytest.warns(BagDataWarning, match="feature 1"):
         clf.fit_bags(make_bags(far, labels, bag_size=5, seed=0))
+    amounts = Bags.from_arrays(
+        far, bags=np.arange(200) // 5, y=np.arange(200) // 5.0, task="amount"
+    )
+    with pytest.warns(BagDataWarning, match="feature 1"):
+        BagRegressor(max_epochs=1, random_state=0).fit_bags(amounts)
 
 
 def test_digits_that_suffice_are_not_complained_of(rng):

@@ -13,8 +13,8 @@ from scipy.special import expit, logit
 from unbag import BagBatch, BagBoostingClassifier, Bags
 from unbag.estimators import gradients as boosting_gradients
 from unbag.estimators.gradients import (
+    EXACT_BELOW,
     CountGradients,
-    expected_labels,
     initial_scores,
     largest_correlation,
     scores_of_raw,
@@ -92,12 +92,11 @@ def test_the_posterior_is_that_of_all_labelings(drawn):
     """However unlikely the count, and in bags of different sizes."""
     sizes = [len(logits) for logits, _ in drawn]
     counts = [round(share * size) for (_, share), size in zip(drawn, sizes, strict=True)]
-    proportions = torch.tensor([c / k for c, k in zip(counts, sizes, strict=True)]).double()
     outputs = np.array([x for logits, _ in drawn for x in logits])
-    found = expected_labels(outputs[:, None], BagBatch(proportions, torch.tensor(sizes)))
+    found = exact_posterior(outputs, counts, sizes, exact_below=EXACT_BELOW)
     cases = zip(drawn, counts, strict=True)
     wanted = np.concatenate([enumerated(expit(np.array(x)), count) for (x, _), count in cases])
-    np.testing.assert_allclose(found[:, 0], wanted, atol=1e-9)
+    np.testing.assert_allclose(found, wanted, atol=1e-9)
 
 
 def test_unlikely_counts_of_larger_bags(rng):

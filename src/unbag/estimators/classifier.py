@@ -21,7 +21,7 @@ from unbag.models import ModelBuilder
 from unbag.randomness import draw_seed
 from unbag.rules import RULES, Rule, get_rule
 from unbag.training import Criterion, Settings, Trial, TrialResult
-from unbag.training.batches import are_pixels, warn_of_single_precision
+from unbag.training.batches import are_pixels
 from unbag.training.scoring import logits_of, scores_of
 
 Array = NDArray[Any]
@@ -162,11 +162,6 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
     device: str = "cpu"
     random_state: Any = None
     verbose: bool = False
-
-    def fit_bags(self, data: Bags) -> Self:
-        """Train on a `Bags`."""
-        warn_of_single_precision(data.X)
-        return super().fit_bags(data)
 
     def adopt(
         self, result: TrialResult, *, task: Task, n_outputs: int, n_features: int

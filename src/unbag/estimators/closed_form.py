@@ -21,6 +21,7 @@ LABEL_VARIANCE = 0.25  # the largest that a label can have, and that of a guess
 LARGEST_FEATURE = 1e140  # squares, times as many rows as there may be, are finite
 NUMBERS_AT_ONCE = 2_000_000  # gathered for bag means
 CHUNK = 8192  # rows that are multiplied at once
+OF_BAGS = "means", "proportions", "sizes", "noise"
 # Directions whose variance is below this share of the largest are linear dependences of reports.
 DEPENDENT = 1e-9
 
@@ -54,16 +55,13 @@ class BagStatistics:
 
     def joined(self, other: BagStatistics) -> BagStatistics:
         """Statistics of these bags and others."""
-        names = ("means", "proportions", "sizes", "noise")
-        both: dict[str, Any] = {
-            name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names
-        }
+        pairs = {name: (getattr(self, name), getattr(other, name)) for name in OF_BAGS}
+        both: dict[str, Any] = {name: np.concatenate(pair) for name, pair in pairs.items()}
         return replace(self, **both)
 
     def take(self, chosen: Array) -> BagStatistics:
         """Of some of the bags."""
-        names = ("means", "proportions", "sizes", "noise")
-        return replace(self, **{name: getattr(self, name)[chosen] for name in names})
+        return replace(self, **{name: getattr(self, name)[chosen] for name in OF_BAGS})
 
     def along(self, directions: Array) -> BagStatistics:
         """Statistics of the features projected on directions, one per column."""

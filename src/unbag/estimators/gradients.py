@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.special import expit, log_softmax, logit, softmax
 
-from unbag.bags import BagBatch, Bags, Task
+from unbag.bags import Bags, Task
 from unbag.bags.tasks import refuse_ranges
 from unbag.estimators.closed_form import residual_weights, shares_of, single_variance
 from unbag.estimators.count_regression import EventCounts
@@ -121,6 +121,7 @@ class CountGradients:
         refuse_ranges(data, "BagBoostingClassifier")
         self.batch = all_bags(data, dtype=torch.float64)
         self.sizes, self.starts = data.sizes, data.starts
+        self.counts = (self.batch.bag_sizes * self.batch.targets).numpy()
         self.noise = (self.batch.bag_sizes.square() * self.batch.noise).numpy()
         self.damping = damping(data, learning_rate)[:, None, None]
         self.tilts = np.zeros((data.n_outputs, data.n_bags))
@@ -154,7 +155,11 @@ class CountGradients:
     def _excess(self, outputs: Array) -> Array:
         """Score of each label minus its probability given the count of its bag."""
         if self.batch.noise_variance is None:
-            return expit(outputs) - expected_labels(outputs, self.batch, self.tilts)
+            given = [
+                exact_posterior(z, n, self.sizes, exact_below=EXACT_BELOW, tilts=tilts)
+                for z, n, tilts in zip(outputs.T, self.counts.T, self.tilts, strict=True)
+            ]
+            return expit(outputs) - np.column_stack(given)
         logits = torch.from_numpy(outputs).requires_grad_()
         loss = CountLikelihood().of_each_bag(logits, self.batch).sum()
         return torch.autograd.grad(loss, logits)[0].numpy()
@@ -229,28 +234,6 @@ def with_common_step(slopes: Array, curvature: Array, common: Array) -> Array:
     total = np.maximum(common.sum(axis=0), TINY)
     kept = np.minimum(curvature.sum(axis=0) / total, 1)
     return slopes - (1 - kept) * common * (slopes.sum(axis=0) / total)
-
-
-def expected_labels(outputs: Array, batch: BagBatch, tilts: Array | None = None) -> Array:
-    """Probability of each label given its bag's count, from logits (n_instances, n_outputs).
-
-    The same as differentiating `CountLikelihood`, but faster. `tilts` are those of
-    `exact_posterior`.
-
-    Examples
-    --------
-    >>> batch = BagBatch(torch.tensor([0.5, 1.0]), 2)
-    >>> expected_labels(np.zeros((4, 1)), batch).round(3).ravel()
-    array([0.5, 0.5, 1. , 1. ])
-    """
-    counts = (batch.bag_sizes * batch.targets).double().numpy()
-    sizes = batch.bag_sizes[:, 0].numpy().astype(int)
-    tilts = np.zeros(counts.T.shape) if tilts is None else tilts
-    found = [
-        exact_posterior(z, n, sizes, exact_below=EXACT_BELOW, tilts=tilt)
-        for z, n, tilt in zip(outputs.T, counts.T, tilts, strict=True)
-    ]
-    return np.column_stack(found)
 
 
 def largest_correlation(data: Bags) -> float:

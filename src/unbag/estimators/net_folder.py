@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -39,6 +39,11 @@ class NetEstimator(InstanceEstimator):
     n_outputs_: int
     result_: TrialResult
     risk_: Estimate | None
+
+    def fit_bags(self, data: Bags) -> Self:
+        """Train on a `Bags`."""
+        warn_of_single_precision(data.X)
+        return super().fit_bags(data)
 
     def _read(self, X: Any, *given: Any, **options: Any) -> Bags:
         data = super()._read(X, *given, **options)
