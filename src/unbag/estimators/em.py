@@ -85,7 +85,7 @@ class BagEMClassifier(BlockEstimator):
     With bags of one instance it is the classifier itself.
 
     Trees of LightGBM and logistic regressions can be saved; others have no format that can be read
-    without executing it. The `estimator` of a loaded model is None.
+    without executing it. The `estimator` of a loaded model is None, or `LogisticRegression()`.
 
     Examples
     --------

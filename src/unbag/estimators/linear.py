@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +49,8 @@ class LinearEstimator(InstanceEstimator):
 class RidgeModel(LinearEstimator):
     """Linear scores fitted to bag means, with the penalty chosen by leave-one-bag-out."""
 
-    _state = ("coef", "intercept", "penalty", "leave_one_out")
+    _state: ClassVar[tuple[str, ...]] = ("coef", "intercept", "penalty", "leave_one_out")
+    n_components = None  # type: Any
 
     penalties: Sequence[float] | None = None
     standardise: bool | None = None
@@ -66,9 +67,17 @@ class RidgeModel(LinearEstimator):
         """
         if isinstance(data, Bags):
             return super().fit_bags(data)
+        self._refuse_components("several reports")
         first = check_reports(data)
         self._adopt(first.task, first.n_outputs, first.X.shape[1])
         return self._fit_statistics(joint_statistics(data))
+
+    def _refuse_components(self, method: str) -> None:
+        if self.n_components is not None:
+            raise ValueError(
+                f"n_components must be None for {method}, got {self.n_components!r}. Use fit, or "
+                "transform the features first."
+            )
 
     def _fit_statistics(self, statistics: BagStatistics) -> Self:
         self._statistics = statistics

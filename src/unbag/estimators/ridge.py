@@ -84,11 +84,15 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
     True
     """
 
+    _state = (*RidgeModel._state, "n_components")
+    n_components_ = None  # type: int | None
+
     n_components: int | Literal["auto"] | None = None
 
     def _fit(self, data: Bags) -> Self:
         statistics = BagStatistics.of(data)
         if self.n_components is None:
+            self.n_components_ = None
             return self._fit_statistics(statistics)
         directions = principal_directions(data.X[data.rows])
         found = {
@@ -147,13 +151,6 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
         return self._fit_statistics(
             BagStatistics(means, values, np.asarray(sizes, dtype=float), noise)
         )
-
-    def _refuse_components(self, method: str) -> None:
-        if self.n_components is not None:
-            raise ValueError(
-                f"n_components must be None for {method}, which does not see all instances, got "
-                f"{self.n_components!r}. Use fit, or transform the features first."
-            )
 
     def partial_fit(
         self,
