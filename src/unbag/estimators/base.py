@@ -117,10 +117,6 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
         n = len(X)
         return Bags(X, np.arange(n), np.ones(n, int), values, list(range(n)), None, self.task_)
 
-    def _scores(self, X: Array) -> Array:
-        """Probabilities of shape (n,) or (n, n_outputs)."""
-        raise NotImplementedError
-
     def _decisions(self, X: Array) -> Array:
         """Unbounded scores of the same shape, consistent with `predict`."""
         scores = np.clip(self._scores(X), 1e-15, 1 - 1e-15)

@@ -135,6 +135,9 @@ class BoostedTrees(InstanceEstimator):
         options = {"num_iteration": self.n_trees_, "num_threads": threads}
         return np.asarray(self.booster_.predict(X, raw_score=True, **options))
 
+    def _scores(self, X: Array) -> Array:
+        return self._probabilities(self._raw(X))
+
     @property
     def feature_importances_(self) -> Array:
         """Share of each feature in the total gain of splits; see also `unbag.column_importance`.

@@ -143,9 +143,6 @@ class BagBoostingClassifier(BagEstimator, BoostedTrees):
     def _probabilities(self, raw: Array) -> Array:
         return self._by_task(scores_of_raw(self._by_run(raw).mean(axis=1), self.task_))
 
-    def _scores(self, X: Array) -> Array:
-        return self._probabilities(self._raw(X))
-
     def _decisions(self, X: Array) -> Array:
         return self._by_task(self._by_run(self._raw(X)).mean(axis=1))
 
@@ -256,6 +253,3 @@ class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
     def _probabilities(self, raw: Array) -> Array:
         found: Array = self._by_run(raw).mean(axis=1)[:, 0]
         return np.exp(found) if self.loss == "poisson" else found
-
-    def _amounts(self, X: Array) -> Array:
-        return self._probabilities(self._raw(X))

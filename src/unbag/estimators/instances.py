@@ -59,6 +59,10 @@ class InstanceEstimator(BaseEstimator):
         """Learn from bags, with `task_` and `classes_` set."""
         raise NotImplementedError
 
+    def _scores(self, X: Array) -> Array:
+        """Amounts, or probabilities of shape (n,) or (n, n_outputs)."""
+        raise NotImplementedError
+
     def _refuse_no_target(self, y: Any) -> None:
         if y is None:
             raise ValueError(

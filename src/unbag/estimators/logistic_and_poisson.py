@@ -144,7 +144,7 @@ class BagPoissonRegressor(BagRegressorBase, LikelihoodModel):
         check_events(data)
         self._fit_counts(data, [EventCounts.events(data)])
 
-    def _amounts(self, X: Array) -> Array:
+    def _scores(self, X: Array) -> Array:
         return np.exp(self._linear(X))
 
 

@@ -109,5 +109,5 @@ class BagRegressor(NetEstimator, BagRegressorBase):
             risk = replace(risk, **{name: self.scale_**2 * getattr(risk, name) for name in names})
         self.risk_ = risk
 
-    def _amounts(self, X: Array) -> Array:
+    def _scores(self, X: Array) -> Array:
         return self.centre_ + self.scale_ * scores_of(self.result_, X, task="amount")

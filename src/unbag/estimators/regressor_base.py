@@ -83,13 +83,9 @@ class BagRegressorBase(RegressorMixin, InstanceEstimator):
             )
         self.task_, self.n_features_in_, self.encoder_ = "amount", n_features, None
 
-    def _amounts(self, X: Array) -> Array:
-        """Amount of each instance."""
-        raise NotImplementedError
-
     def predict(self, X: Any) -> Array:
         """Amount of each instance."""
-        return self._amounts(self._instances(X))
+        return self._scores(self._instances(X))
 
     def score(
         self,
@@ -118,4 +114,4 @@ class BagRegressorBase(RegressorMixin, InstanceEstimator):
                 "sample_weight cannot be used with bags: a bag's average is an unweighted mean."
             )
         data = self._read(X, y, bags, noise_variance, weights, reset=False)
-        return evaluate_amounts(self._amounts(np.asarray(data.X)), data)["r2"].value
+        return evaluate_amounts(self._scores(np.asarray(data.X)), data)["r2"].value

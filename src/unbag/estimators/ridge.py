@@ -237,5 +237,5 @@ class BagRidgeRegressor(BagRegressorBase, RidgeModel):
     def _fit_amounts(self, data: Bags) -> None:
         self._fit_statistics(BagStatistics.of(data))
 
-    def _amounts(self, X: Array) -> Array:
+    def _scores(self, X: Array) -> Array:
         return self._linear(X)
