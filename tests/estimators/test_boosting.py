@@ -10,7 +10,7 @@ import unbag
 from unbag import BagBatch, BagBoostingClassifier, Bags
 from unbag.errors import BagDataError, MissingExtraError
 from unbag.estimators import ModelFolderError
-from unbag.estimators.bag_gradients import BagGradients, initial_scores, scores_of_raw
+from unbag.estimators.gradients import BagGradients, initial_scores, scores_of_raw
 from unbag.rules import DebiasedSquare
 
 pytest.importorskip("lightgbm", reason="the extra unbag[gbm] is not installed")

@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from unbag import BagClassifier, BagRidgeClassifier, Bags, BagTarget, estimate_risk, make_bags
+from unbag import (
+    BagClassifier,
+    BagRegressor,
+    BagRidgeClassifier,
+    Bags,
+    BagTarget,
+    estimate_risk,
+    make_bags,
+)
+from unbag.bags.holdout import hold_out_bags
 from unbag.errors import BagDataError, BagDataWarning, TrainingError
 from unbag.estimators.net_blend import risk_terms, shrunken
 from unbag.estimators.net_fit import held_out_parts
@@ -60,7 +69,7 @@ def test_the_bags_set_aside_are_measured_on_before_they_are_trained_on(bagged):
 def test_without_refit_the_stated_error_is_of_the_classifier_returned(bagged, n_bags):
     X, _, labels = bagged
     bags = make_bags(X[: 10 * n_bags], labels[: 10 * n_bags], bag_size=10, seed=0)
-    [aside] = held_out_parts(bags, share=0.2, seed=0, in_folds=False)
+    aside = hold_out_bags(bags.sizes, judge=0.2, seed=0).judging
     clf = BagClassifier(max_epochs=5, refit=False, random_state=0).fit_bags(bags)
     assert clf.risk_is_final_ and "held-out bags; always" in str(clf)
     own = estimate_risk(clf.predict_proba(bags.X), bags.take(aside))
@@ -302,6 +311,11 @@ def test_digits_lost_to_single_precision_are_said(rng, dtype):
         clf.fit(far, labels)
     with pytest.warns(BagDataWarning, match="feature 1"):
         clf.fit_bags(make_bags(far, labels, bag_size=5, seed=0))
+    amounts = Bags.from_arrays(
+        far, bags=np.arange(200) // 5, y=np.arange(200) // 5.0, task="amount"
+    )
+    with pytest.warns(BagDataWarning, match="feature 1"):
+        BagRegressor(max_epochs=1, random_state=0).fit_bags(amounts)
 
 
 def test_digits_that_suffice_are_not_complained_of(rng):

@@ -81,6 +81,14 @@ def test_gaps_are_filled_and_folders_read_back(rng, tmp_path):
     np.testing.assert_allclose(again.predict_proba(X), clf.predict_proba(X))
 
 
+def test_a_column_without_values_changes_nothing(rng):
+    X, y, bags, _ = world(rng, 50, 10)
+    empty = np.column_stack([X, np.full(len(X), np.nan)])
+    found = BagLogisticClassifier(random_state=0).fit(empty, y, bags=bags).predict_proba(empty)
+    wanted = BagLogisticClassifier(random_state=0).fit(X, y, bags=bags).predict_proba(X)
+    np.testing.assert_allclose(found, wanted)
+
+
 def test_bad_penalties_are_named(rng):
     X, y, bags, _ = world(rng, 10, 5)
     with pytest.raises(ValueError, match="penalties must be"):

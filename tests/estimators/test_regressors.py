@@ -22,7 +22,7 @@ from unbag import (
     BagTarget,
 )
 from unbag.errors import BagDataError
-from unbag.estimators.bag_gradients import BagGradients
+from unbag.estimators.gradients import BagGradients
 from unbag.evaluation.amounts import evaluate_amounts
 from unbag.models import BlendedNet, LinearScores
 from unbag.rules import DebiasedSquare

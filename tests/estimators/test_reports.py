@@ -5,7 +5,7 @@ import pytest
 
 from unbag import BagRidgeClassifier, BagRidgeRegressor, Bags
 from unbag.errors import BagDataError
-from unbag.estimators.reports import joint_statistics
+from unbag.estimators.closed_form import joint_statistics
 
 N_ROWS = 240
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unbag import BagRidgeClassifier
+from unbag import BagRidgeClassifier, Bags
 from unbag.errors import BagDataError
 from unbag.estimators.closed_form import BagStatistics, RidgeSolution, project_to_simplex
 
@@ -224,7 +224,7 @@ def many_features(rng, n_features=60, n_bags=30, bag_size=10):
     return hidden @ mixing, labels, shares[bags], bags
 
 
-def test_few_components_are_found_without_labels_and_are_better(rng):
+def test_few_components_are_found_without_labels_and_are_better(rng, tmp_path):
     X, labels, y, bags = many_features(rng)
     plain = BagRidgeClassifier().fit(X, y, bags=bags)
     chosen = BagRidgeClassifier(n_components="auto").fit(X, y, bags=bags)
@@ -232,6 +232,9 @@ def test_few_components_are_found_without_labels_and_are_better(rng):
     assert chosen.leave_one_out_.min() < plain.leave_one_out_.min()
     errors = [(model.predict(X) != labels).mean() for model in (plain, chosen)]
     assert errors[1] < 0.6 * errors[0]
+    again = BagRidgeClassifier.load(chosen.save(tmp_path / "m"))
+    assert again.n_components_ == chosen.n_components_
+    assert chosen.set_params(n_components=None).fit(X, y, bags=bags).n_components_ is None
 
 
 def test_all_components_are_the_features_themselves(rng):
@@ -253,6 +256,8 @@ def test_components_need_instances(rng):
     X, _, y, bags = many_features(rng, n_bags=4)
     with pytest.raises(ValueError, match="n_components must be None for partial_fit"):
         BagRidgeClassifier(n_components=2).partial_fit(X, y, bags=bags)
+    with pytest.raises(ValueError, match="n_components must be None for several reports"):
+        BagRidgeClassifier(n_components=2).fit_bags([Bags.from_arrays(X, y=y, bags=bags)])
 
 
 def test_chance_does_not_standardise(rng):

@@ -12,8 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import unbag
 from unbag import BagBoostingRegressor, BagPoissonRegressor, BagRegressor, BagRidgeRegressor, Bags
 from unbag.errors import BagDataError
-from unbag.estimators.bag_gradients import BagGradients
-from unbag.estimators.count_gradients import EventGradients
+from unbag.estimators.gradients import BagGradients, EventGradients
 from unbag.evaluation.amounts import evaluate_amounts
 
 TREES = BagBoostingRegressor(

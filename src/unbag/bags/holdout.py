@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unbag.arguments import check_share
+from unbag.arguments import check_share, check_whole
 from unbag.arrays import Array
 from unbag.errors import BagDataError
 from unbag.randomness import numpy_generator
@@ -72,6 +72,21 @@ def fold_bags(n_bags: int, *, n_folds: int, seed: int) -> list[Array]:
     """Assign the bags to folds at random."""
     order = numpy_generator(seed, "folds").permutation(n_bags)
     return [np.sort(fold) for fold in np.array_split(order, n_folds)]
+
+
+def fold_numbers(n_bags: int, n_folds: int, *, seed: int) -> Array:
+    """Random fold of each bag; folds differ in size by at most one."""
+    folds = np.arange(n_bags) % min(n_folds, n_bags)
+    return numpy_generator(seed, "folds").permuted(folds)
+
+
+def block_folds(n_bags: int, cv: int, *, seed: int, blocks: Array | None) -> Array:
+    """Fold of each bag; bags of one block are in the same fold."""
+    check_whole("cv", cv, least=2)
+    if blocks is None:
+        return fold_numbers(n_bags, cv, seed=seed)
+    _, codes = np.unique(blocks, return_inverse=True)
+    return fold_numbers(codes.max() + 1, cv, seed=seed)[codes]
 
 
 def take_bags(sizes: Any, *, max_rows: int, seed: int = 0) -> Array:

@@ -1,7 +1,6 @@
 """Estimators with scikit-learn's interface."""
 
-from unbag.estimators.boosting import BagBoostingClassifier
-from unbag.estimators.boosting_regressor import BagBoostingRegressor
+from unbag.estimators.boosting import BagBoostingClassifier, BagBoostingRegressor
 from unbag.estimators.classifier import BagClassifier
 from unbag.estimators.em import BagEMClassifier
 from unbag.estimators.gaussian_process import (
@@ -9,11 +8,9 @@ from unbag.estimators.gaussian_process import (
     BagGaussianProcessRegressor,
 )
 from unbag.estimators.image import BagImageClassifier
-from unbag.estimators.logistic import BagLogisticClassifier
-from unbag.estimators.poisson_regressor import BagPoissonRegressor
+from unbag.estimators.logistic_and_poisson import BagLogisticClassifier, BagPoissonRegressor
 from unbag.estimators.regressor import BagRegressor
-from unbag.estimators.ridge import BagRidgeClassifier
-from unbag.estimators.ridge_regressor import BagRidgeRegressor
+from unbag.estimators.ridge import BagRidgeClassifier, BagRidgeRegressor
 from unbag.estimators.saving import ModelFolderError
 from unbag.estimators.stacking import BagStackingClassifier
 

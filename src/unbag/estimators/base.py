@@ -1,26 +1,28 @@
-"""Base class of the classifiers: read arguments as bags, predict, score."""
+"""Base classes of the classifiers: read arguments as bags, predict, score, show the risk."""
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logit
-from sklearn.base import ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from unbag.arrays import Array
 from unbag.bags import Bags, Task, bags_of, refuse_without_bags, variance_of
+from unbag.bags.reading import read_blocks
 from unbag.bags.tasks import refuse_amounts
 from unbag.bags.validation import check_proportions_differ
 from unbag.errors import BagDataError
 from unbag.estimators.instances import InstanceEstimator, bags_around, check_lengths
 from unbag.estimators.leaks import warn_of_leaks
+from unbag.evaluation.estimate import Estimate
+from unbag.evaluation.results import Baseline
 from unbag.evaluation.risk import estimate_risk
-
-Array = NDArray[Any]
 
 
 class BagEstimator(ClassifierMixin, InstanceEstimator):
@@ -97,7 +99,7 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
 
     def _bags_of_one(self, X: Array, y: Array, classes: Any) -> Bags:
         if y.ndim == 2 and y.shape[1] == 1:
-            y = _ravel_with_warning(y)
+            y = column_or_1d(y, warn=True)
         if y.dtype.kind == "f" and not np.isfinite(y).all():
             raise ValueError("Input y contains NaN or infinity.")
         check_classification_targets(y)
@@ -115,19 +117,6 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
         )
         n = len(X)
         return Bags(X, np.arange(n), np.ones(n, int), values, list(range(n)), None, self.task_)
-
-    def _description(self) -> dict[str, Any]:
-        return super()._description() | {"classes": self.classes_.tolist()}
-
-    @classmethod
-    def _described(cls, description: dict[str, Any]) -> Self:
-        model = super()._described(description)
-        model.classes_ = np.asarray(description["classes"])
-        return model
-
-    def _scores(self, X: Array) -> Array:
-        """Probabilities of shape (n,) or (n, n_outputs)."""
-        raise NotImplementedError
 
     def _decisions(self, X: Array) -> Array:
         """Unbounded scores of the same shape, consistent with `predict`."""
@@ -198,7 +187,66 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
         return 1.0 - estimate_risk(self._scores(X), data).value
 
 
-def _ravel_with_warning(y: Array) -> Array:
-    from sklearn.utils import column_or_1d
+class BlockEstimator(BagEstimator):
+    """Base of the classifiers that are fitted in folds: `fit` also takes the block of each bag."""
 
-    return column_or_1d(y, warn=True)
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        bags: Any = None,
+        noise_variance: Any = None,
+        task: Task | None = None,
+        blocks: Any = None,
+    ) -> Self:
+        """Fit to bags.
+
+        Parameters
+        ----------
+        X, y, bags, noise_variance, task
+            As for `BagRidgeClassifier.fit`; missing values are passed on to the classifier.
+        blocks : mapping from bag, or array of shape (n_instances,) or (n_bags,), optional
+            Block of each bag, such as its day: folds keep blocks whole.
+        """
+        data = self._read(X, y, bags, noise_variance, task)
+        return self._fit(data, read_blocks(blocks, data.bag_of_row, data.ids))
+
+    def fit_bags(self, data: Bags, *, blocks: Array | None = None) -> Self:
+        """Fit to a `Bags`, with one block per bag."""
+        self._adopt(data.task, data.n_outputs, data.X.shape[1])
+        return self._fit(data, blocks)
+
+    def _fit(self, data: Bags, blocks: Array | None = None) -> Self:
+        raise NotImplementedError
+
+
+class RiskRepr(BaseEstimator):
+    """Adds a line about `risk_` to scikit-learn's display of an estimator.
+
+    `repr` is unchanged, because clones and tools read it.
+    """
+
+    risk_: Estimate | None
+    baseline_: Baseline | None
+
+    def __str__(self) -> str:
+        line = self._risk_line()
+        return f"{self!r}\n{line}" if line else repr(self)
+
+    def _html_repr(self) -> str:
+        html, line = super()._html_repr(), self._risk_line()
+        return f"{html}<p>{escape(line)}</p>" if line else html
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        return super()._repr_mimebundle_(**kwargs) | {"text/plain": str(self)}
+
+    def _risk_line(self) -> str:
+        risk = getattr(self, "risk_", None)
+        if risk is None:
+            return ""
+        line = f"estimated error {risk.percent.removesuffix('bags')}held-out bags"
+        if not getattr(self, "risk_is_final_", True):
+            line += ", by nets that had not seen them"
+        baseline = getattr(self, "baseline_", None)
+        return line if baseline is None else f"{line}; {baseline}. {baseline.verdict(risk)}".strip()

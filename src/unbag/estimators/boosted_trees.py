@@ -2,46 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from unbag.arguments import check_whole
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.errors import BagDataError
-from unbag.estimators.bag_gradients import BagGradients, initial_scores
-from unbag.estimators.count_gradients import CountGradients, EventGradients
+from unbag.estimators.gradients import BagGradients, CountGradients, EventGradients, initial_scores
 from unbag.estimators.instances import TABLES_WITH_GAPS, InstanceEstimator
 from unbag.estimators.saving import read_booster
-from unbag.evaluation.risk import Loss, estimate_risk
 from unbag.extras import import_extra
 from unbag.randomness import draw_seed
 
-Array = NDArray[Any]
 Gradients = BagGradients | CountGradients | EventGradients
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BoostedTrees(InstanceEstimator):
     """Boosted trees; a model folder stores LightGBM's text format."""
 
+    _state = ("n_trees", "initial_score", "held_out_risk")
     _checks = TABLES_WITH_GAPS  # LightGBM finds out on which side missing values go
-    categorical_features: Sequence[int] | None = None
-    n_estimators: int
-    n_runs: int | None
-    learning_rate: float
-    num_leaves: int
-    min_child_samples: int
-    reg_lambda: float | None
-    extra_trees: bool
-    patience: int | None
-    criterion: Loss
-    n_jobs: int
-    random_state: Any
-    initial_score_: Array
+    # Not for `BagBoostingRegressor` to choose.
+    min_child_samples, extra_trees = 20, True
+    patience = None  # type: int | None
+    categorical_features = None  # type: Any
+
+    n_estimators: int = 400
+    n_runs: int | None = None
+    learning_rate: float = 0.1
+    num_leaves: int = 8
+    reg_lambda: float | None = None
+    n_jobs: int = 1
+    random_state: Any = None
 
     def _gradients(self, data: Bags) -> Gradients:
         raise NotImplementedError
@@ -55,7 +53,7 @@ class BoostedTrees(InstanceEstimator):
 
     def _risk(self, scores: Array, bags: Bags) -> float:
         """Risk of predictions on held-out bags."""
-        return estimate_risk(scores, bags, loss=self.criterion).value
+        raise NotImplementedError
 
     def _train(self, data: Bags, aside: Bags | None) -> Self:
         check_whole("n_estimators", self.n_estimators)
@@ -136,6 +134,9 @@ class BoostedTrees(InstanceEstimator):
         options = {"num_iteration": self.n_trees_, "num_threads": threads}
         return np.asarray(self.booster_.predict(X, raw_score=True, **options))
 
+    def _scores(self, X: Array) -> Array:
+        return self._probabilities(self._raw(X))
+
     @property
     def feature_importances_(self) -> Array:
         """Share of each feature in the total gain of splits; see also `unbag.column_importance`.
@@ -148,18 +149,12 @@ class BoostedTrees(InstanceEstimator):
         return gains / max(gains.sum(), np.finfo(float).tiny)
 
     def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        plain, arrays = super()._learned()
         text = self.booster_.model_to_string(num_iteration=self.n_trees_)
-        tensors = {
-            "booster": np.frombuffer(text.encode(), dtype=np.uint8),
-            "initial_score": self.initial_score_,
-            "held_out_risk": self.held_out_risk_,
-        }
-        return {"n_trees": int(self.n_trees_)}, tensors
+        return plain, arrays | {"booster": np.frombuffer(text.encode(), dtype=np.uint8)}
 
     def _restore(
         self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
     ) -> None:
-        self.n_trees_ = description["n_trees"]
-        self.initial_score_ = tensors["initial_score"]
-        self.held_out_risk_ = tensors["held_out_risk"]
+        super()._restore(description, tensors, folder)
         self.booster_ = read_booster(tensors["booster"], folder)

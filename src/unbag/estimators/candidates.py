@@ -7,15 +7,15 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.estimators.boosting import BagBoostingClassifier
 from unbag.estimators.em import BagEMClassifier
 from unbag.estimators.gaussian_process import BagGaussianProcessClassifier
-from unbag.estimators.logistic import BagLogisticClassifier
+from unbag.estimators.logistic_and_poisson import BagLogisticClassifier
 from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.extras import has_module
 
@@ -27,7 +27,6 @@ __all__ = [
     "fit_candidate",
 ]
 
-Array = NDArray[Any]
 Candidates = dict[str, Any]
 # A penalty that leaves nothing but the intercept.
 ONLY_PRIOR = 1e12

@@ -6,26 +6,23 @@ from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
-from numpy.typing import NDArray
-
 from unbag.arguments import check_choice, check_whole
+from unbag.arrays import Array
 from unbag.bags import Bags, Task
 from unbag.errors import BagDataError
-from unbag.estimators.base import BagEstimator
+from unbag.estimators.base import BagEstimator, RiskRepr
 from unbag.estimators.instances import ARRAYS
 from unbag.estimators.net_fit import NetFit
-from unbag.estimators.net_folder import NetEstimator, read_net, read_rule
-from unbag.estimators.risk_repr import RiskRepr
-from unbag.estimators.saving import read_folder
-from unbag.evaluation.results import Baseline, trivial_baseline
+from unbag.estimators.net_folder import NetEstimator
+from unbag.estimators.saving import ModelFolderError
+from unbag.evaluation.results import trivial_baseline
 from unbag.models import ModelBuilder
 from unbag.randomness import draw_seed
-from unbag.rules import Rule, get_rule
+from unbag.rules import RULES, Rule, get_rule
 from unbag.training import Criterion, Settings, Trial, TrialResult
-from unbag.training.batches import are_pixels, warn_of_single_precision
+from unbag.training.batches import are_pixels
 from unbag.training.scoring import logits_of, scores_of
 
-Array = NDArray[Any]
 # Nets averaged on a table of few rows, and of many: two a fold, or one.
 N_NETS, N_NETS_MANY, MANY_ROWS = 10, 5, 5000
 
@@ -143,6 +140,7 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
     100
     """
 
+    _state = (*NetEstimator._state, "pixels", "risk_is_final", "baseline")
     _checks = ARRAYS
 
     rule: str | Rule = "debiased_square"
@@ -162,11 +160,6 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
     device: str = "cpu"
     random_state: Any = None
     verbose: bool = False
-
-    def fit_bags(self, data: Bags) -> Self:
-        """Train on a `Bags`."""
-        warn_of_single_precision(data.X)
-        return super().fit_bags(data)
 
     def adopt(
         self, result: TrialResult, *, task: Task, n_outputs: int, n_features: int
@@ -194,12 +187,9 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
         blend = on_a_table if self.blend_ridge is None else self.blend_ridge
         default = N_NETS if len(data.X) < MANY_ROWS else N_NETS_MANY
         n_nets = self.n_nets or (default if on_a_table else 1)
-        kept = self.validation_share, blend and self.patience is None, self.refit
-        nets = NetFit(trial, n_nets, self.model, settings, *kept)
-        if self.patience is None:
-            self.result_, self.risk_ = nets.fit(data)
-        else:
-            self.result_, self.risk_ = nets.fit_with_patience(data, self.criterion)
+        criterion = None if self.patience is None else self.criterion
+        options = self.validation_share or 0.0, blend, self.refit, criterion
+        self.result_, self.risk_ = NetFit(trial, n_nets, self.model, settings, *options).fit(data)
         return self
 
     def _scores(self, X: Array) -> Array:
@@ -219,12 +209,6 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
                 "pass X as for fit."
             )
 
-    def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        about, tensors = super()._learned()
-        baseline = None if self.baseline_ is None else vars(self.baseline_)
-        own = {"pixels": self.pixels_, "risk_is_final": self.risk_is_final_, "baseline": baseline}
-        return about | {"n_outputs": self.n_outputs_} | own, tensors
-
     @classmethod
     def load(
         cls, folder: str | Path, *, model: ModelBuilder | None = None, rule: Rule | None = None
@@ -239,14 +223,24 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
         rule : Rule, optional
             Rule of the training, unless it belongs to the library.
         """
-        description, tensors = read_folder(folder, kind=cls.__name__)
-        result, built_by = read_net(description, tensors, model=model, rule=rule)
-        parameters = description["parameters"] | {"model": built_by}
-        parameters["rule"] = rule or read_rule(description["parameters"]["rule"])
-        clf = cls._described(description | {"parameters": parameters})
-        clf._restore_net(result, description)
-        clf.n_outputs_, clf.pixels_ = description["n_outputs"], description["pixels"]
-        clf.risk_is_final_ = description["risk_is_final"]
-        baseline = description["baseline"]
-        clf.baseline_ = None if baseline is None else Baseline(**baseline)
-        return clf
+        given = {"model": model, "rule": rule}
+        return cls._load(folder, **{name: v for name, v in given.items() if v is not None})
+
+    def _restore(
+        self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
+    ) -> None:
+        if "model" not in description["parameters"]:
+            raise ModelFolderError(
+                "The folder holds a net of your own: pass `model`, the function that built it."
+            )
+        if isinstance(self.rule, dict):
+            self.rule = _described_rule(**self.rule)
+        super()._restore(description, tensors, folder)
+
+
+def _described_rule(name: str, **options: Any) -> Rule:
+    if name not in RULES:
+        raise ModelFolderError(
+            f"The net was trained with a rule of your own, {name!r}: pass `rule`, that rule."
+        )
+    return get_rule(name, **options)

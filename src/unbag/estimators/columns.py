@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from unbag.arrays import Array
 
 
 def scaled_columns(X: Array) -> tuple[Array, Array]:
-    """Centre and scale of each column: 0/1 columns are unchanged, others get unit variance."""
+    """Centre and scale of each column: 0/1 columns are unchanged, others get unit variance.
+
+    A column without any value has the centre 0.
+    """
+    missing = np.isnan(X).all(axis=0)
+    if missing.any():
+        X = np.where(missing, 0.0, X)
     centre, low, high = np.nanmean(X, axis=0), np.nanmin(X, axis=0), np.nanmax(X, axis=0)
     two = ((low == X) | (high == X) | np.isnan(X)).all(axis=0)
     scale = np.where(two, high - low, np.nanstd(X, axis=0))

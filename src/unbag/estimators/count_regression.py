@@ -6,15 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import expit, log_ndtr, logit, xlogy
 
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.errors import BagDataError
 from unbag.posterior.labels import tilt_to_counts
 
-Array = NDArray[Any]
 # A count is a whole number: no law of it is narrower than rounding.
 ROUNDING = 1 / 12
 # Variances of a bag's effect on the logit that are tried.

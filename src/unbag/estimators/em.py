@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import get_tags
 
 from unbag.arguments import check_choice, check_whole
+from unbag.arrays import Array
 from unbag.bags import Bags
+from unbag.bags.holdout import block_folds
+from unbag.estimators.base import BlockEstimator
 from unbag.estimators.em_rounds import Calibration, EMRun, EMState, Start, run_em, started
-from unbag.estimators.folds import BlockEstimator, block_folds
 from unbag.estimators.instances import TABLES_WITH_GAPS
 from unbag.estimators.soft_labels import LinearModel, model_of, soft_learner, tensors_of
 from unbag.randomness import draw_seed
 
-Array = NDArray[Any]
 # With fewer bags what posteriors add to scores is mostly noise, and is not to be enlarged.
 MANY_BAGS = 100
 
@@ -85,7 +85,7 @@ class BagEMClassifier(BlockEstimator):
     With bags of one instance it is the classifier itself.
 
     Trees of LightGBM and logistic regressions can be saved; others have no format that can be read
-    without executing it. The `estimator` of a loaded model is None.
+    without executing it. The `estimator` of a loaded model is None, or `LogisticRegression()`.
 
     Examples
     --------
@@ -143,6 +143,7 @@ class BagEMClassifier(BlockEstimator):
             self.start_, self.runs_ = "labels", [EMRun(model, none, np.empty(0))]
             return self
         self.runs_ = []
+        starts: tuple[Start, ...] = ("rate", "process") if self.start == "auto" else (self.start,)
         for run in range(self.n_runs):
             state = EMState(
                 data,
@@ -153,17 +154,11 @@ class BagEMClassifier(BlockEstimator):
                 bag_effects=self.bag_effects,
                 seed=seed + run,
             )
-            if not run:
-                self.start_ = self._start(state)
-            self.runs_.append(run_em(state, self.start_, n_rounds=self.n_rounds))  # type: ignore[arg-type]
+            found = {start: started(state, start) for start in starts}
+            self.start_ = min(found, key=lambda start: state.minus_log(found[start][0]))
+            self.runs_.append(run_em(state, *found[self.start_], n_rounds=self.n_rounds))
+            starts = (self.start_,)
         return self
-
-    def _start(self, state: EMState) -> Start:
-        """Start with the largest likelihood of held-out counts."""
-        if self.start != "auto":
-            return self.start
-        starts: tuple[Start, ...] = ("rate", "process")
-        return min(starts, key=lambda start: state.minus_log(started(state, start)[0]))
 
     def _relaxation(self, n_bags: int) -> float:
         if self.relaxation is not None:

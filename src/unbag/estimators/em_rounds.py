@@ -6,19 +6,18 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from unbag.arrays import Array
 from unbag.bags import Bags, Task
 from unbag.estimators.columns import filled, scaled_columns
 from unbag.estimators.count_regression import SUREST, BagCounts, fold_slope, shift_to_counts
 from unbag.estimators.gaussian_process import BagGaussianProcessClassifier
-from unbag.estimators.logistic import BagLogisticClassifier
+from unbag.estimators.logistic_and_poisson import BagLogisticClassifier
 from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.estimators.soft_labels import SoftLearner, SoftModel, normalised
 from unbag.posterior import bag_posterior
 
-Array = NDArray[Any]
 Start = Literal["rate", "linear", "ridge", "process"]
 # Prior deviation of the slope of scores that were fitted to posteriors; slopes are kept within a
 # factor of two of one. Scores fitted to the rates of bags are flatter by about the bag's size.
@@ -95,9 +94,16 @@ class EMState:
         return float(np.sum(each))
 
 
-def run_em(state: EMState, start: Start, *, n_rounds: int) -> EMRun:
-    """Run the start, then rounds of posterior and fit."""
-    scores, calibration, trusted, targets = started(state, start)
+def run_em(
+    state: EMState,
+    scores: Array,
+    calibration: Calibration,
+    trusted: Array,
+    targets: Array | None,
+    *,
+    n_rounds: int,
+) -> EMRun:
+    """Run rounds of posterior and fit after what `started` gave."""
     likelihood = [state.minus_log(scores)]
     for _ in range(n_rounds):
         targets = relaxed_posterior(state, scores, trusted)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from unbag.arguments import check_whole
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.closed_form import BagStatistics, project_to_simplex
@@ -21,7 +21,6 @@ from unbag.estimators.regressor_base import BagRegressorBase
 from unbag.estimators.smooth_features import SmoothFeatures
 from unbag.randomness import draw_seed, numpy_generator
 
-Array = NDArray[Any]
 CHUNK = 8192  # rows whose columns are in memory at once
 # Prior of the shares, noise first: a label is mostly noise, and few blocks of columns explain it.
 DIRICHLET = (2.0, 0.5, 0.5, 0.5)
@@ -31,12 +30,12 @@ N_DRAWS = 300
 # More bags hardly change the shares, whose likelihood takes cubic time.
 MAX_BAGS = 500
 LEAST_NOISE = 0.05
-LEARNED = ("coef", "intercept", "variance_shares")
 
 
 class ProcessModel(InstanceEstimator):
     """What the processes of labels and of amounts share: options, equations, prediction."""
 
+    _state = ("coef", "intercept", "variance_shares")
     n_waves: int
     bag_effects: bool
     random_state: Any
@@ -65,14 +64,14 @@ class ProcessModel(InstanceEstimator):
         return np.concatenate(parts) + self.intercept_
 
     def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        tensors = {f"features_{name}": value for name, value in vars(self.features_).items()}
-        return {}, tensors | {name: getattr(self, f"{name}_") for name in LEARNED}
+        plain, arrays = super()._learned()
+        features = {f"features_{name}": value for name, value in vars(self.features_).items()}
+        return plain, arrays | features
 
     def _restore(
         self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
     ) -> None:
-        for name in LEARNED:
-            setattr(self, f"{name}_", tensors[name])
+        super()._restore(description, tensors, folder)
         names = [field.name for field in fields(SmoothFeatures)]
         self.features_ = SmoothFeatures(**{name: tensors[f"features_{name}"] for name in names})
 
@@ -192,7 +191,7 @@ class BagGaussianProcessRegressor(BagRegressorBase, ProcessModel):
     def _fit_amounts(self, data: Bags) -> None:
         self._fit_process(data)
 
-    def _amounts(self, X: Array) -> Array:
+    def _scores(self, X: Array) -> Array:
         return self._linear(X)[:, 0]
 
 

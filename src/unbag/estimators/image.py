@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from unbag.arguments import check_device
+from unbag.arrays import Array
 from unbag.bags import BagBatch, Bags
 from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator
@@ -25,11 +25,8 @@ from unbag.models import get_model
 from unbag.randomness import derive_seed, draw_seed
 from unbag.training.batches import all_bags, as_inputs
 
-__all__ = ["BagImageClassifier", "start_posteriors"]
 
-Array = NDArray[Any]
-
-
+@dataclass(eq=False, repr=False, kw_only=True)
 class BagImageClassifier(BagEstimator):
     """Learn to classify single images from the class proportions of bags of images.
 
@@ -95,30 +92,16 @@ class BagImageClassifier(BagEstimator):
 
     _checks = ARRAYS
 
-    def __init__(
-        self,
-        *,
-        model: Any = "resnet18",
-        start_epochs: int = 200,
-        max_epochs: int = 200,
-        n_nets: int = 1,
-        n_components: int | Literal["auto"] = "auto",
-        flip: bool = True,
-        images_per_batch: int = 1024,
-        device: str = "cpu",
-        random_state: Any = None,
-        progress: bool = False,
-    ) -> None:
-        self.model = model
-        self.start_epochs = start_epochs
-        self.max_epochs = max_epochs
-        self.n_nets = n_nets
-        self.n_components = n_components
-        self.flip = flip
-        self.images_per_batch = images_per_batch
-        self.device = device
-        self.random_state = random_state
-        self.progress = progress
+    model: Any = "resnet18"
+    start_epochs: int = 200
+    max_epochs: int = 200
+    n_nets: int = 1
+    n_components: int | Literal["auto"] = "auto"
+    flip: bool = True
+    images_per_batch: int = 1024
+    device: str = "cpu"
+    random_state: Any = None
+    progress: bool = False
 
     def _fit(self, data: Bags) -> Self:
         check_device(self.device)

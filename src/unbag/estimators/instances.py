@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from unbag.arrays import Array
 from unbag.bags import Bags, Task
 from unbag.errors import BagDataError
 from unbag.estimators.saving import plain_parameters, read_folder, write_folder
+from unbag.evaluation.estimate import Estimate
+from unbag.evaluation.results import Baseline
 from unbag.frames import TableEncoder, frame_encoder
 
-Array = NDArray[Any]
 # What scikit-learn's validation is asked for.
 ARRAYS = {"dtype": [np.float32, np.uint8], "allow_nd": True, "ensure_min_samples": 2}
 TABLES = {"dtype": [np.float64, np.float32], "ensure_min_samples": 2}
@@ -32,6 +33,7 @@ class InstanceEstimator(BaseEstimator):
 
     _checks: ClassVar[dict[str, Any]] = TABLES
     _unsaved: ClassVar[tuple[str, ...]] = ()  # parameters that hold other estimators
+    _state: ClassVar[tuple[str, ...]] = ()  # learned attributes that a model folder holds
     task_: Task
     encoder_: TableEncoder | None
     __metadata_request__fit = {"bags": "groups"}  # noqa: RUF012
@@ -54,6 +56,10 @@ class InstanceEstimator(BaseEstimator):
 
     def _fit(self, data: Bags) -> Self:
         """Learn from bags, with `task_` and `classes_` set."""
+        raise NotImplementedError
+
+    def _scores(self, X: Array) -> Array:
+        """Amounts, or probabilities of shape (n,) or (n, n_outputs)."""
         raise NotImplementedError
 
     def _refuse_no_target(self, y: Any) -> None:
@@ -81,54 +87,63 @@ class InstanceEstimator(BaseEstimator):
 
     def save(self, folder: str | Path) -> Path:
         """Write `model.safetensors` and `model.json` into a folder."""
-        description = self._description()
+        check_is_fitted(self)
+        parameters = self.get_params(deep=False)
+        names, classes = getattr(self, "feature_names_in_", None), getattr(self, "classes_", None)
+        description = {
+            "kind": type(self).__name__,
+            "task": self.task_,
+            "n_features": int(self.n_features_in_),
+            "feature_names": None if names is None else names.tolist(),
+            "classes": None if classes is None else classes.tolist(),
+            "encoder": None if self.encoder_ is None else self.encoder_.to_dict(),
+            "parameters": plain_parameters(
+                {name: v for name, v in parameters.items() if name not in self._unsaved}
+            ),
+        }
         about, tensors = self._learned()
         return write_folder(folder, description | about, tensors)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """Read a folder written by `save`. Nothing in it is executed."""
+        return cls._load(folder)
+
+    @classmethod
+    def _load(cls, folder: str | Path, **parameters: Any) -> Self:
+        """Read a folder, with some parameters given instead of saved."""
         description, tensors = read_folder(folder, kind=cls.__name__)
-        model = cls._described(description)
+        description["parameters"] |= parameters
+        model = cls(**description["parameters"])
+        model.task_, model.n_features_in_ = description["task"], description["n_features"]
+        encoder = description["encoder"]
+        model.encoder_ = None if encoder is None else TableEncoder.from_dict(encoder)
+        if description["feature_names"] is not None:
+            model.feature_names_in_ = np.asarray(description["feature_names"], dtype=object)
+        if description["classes"] is not None:
+            model.classes_ = np.asarray(description["classes"])
         model._restore(description, tensors, Path(folder))
         return model
 
     def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Fitted state: plain values, and arrays."""
-        raise NotImplementedError
+        found = {name: getattr(self, f"{name}_") for name in self._state}
+        arrays = {name: value for name, value in found.items() if isinstance(value, np.ndarray)}
+        plain = {
+            name: vars(value) if isinstance(value, Estimate | Baseline) else value
+            for name, value in found.items()
+            if name not in arrays
+        }
+        return plain, arrays
 
     def _restore(
         self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
     ) -> None:
         """Set what `_learned` returned."""
-        raise NotImplementedError
-
-    def _description(self) -> dict[str, Any]:
-        """Description of any estimator in a model folder."""
-        check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        return {
-            "kind": type(self).__name__,
-            "task": self.task_,
-            "n_features": int(self.n_features_in_),
-            "feature_names": None if names is None else names.tolist(),
-            "encoder": None if self.encoder_ is None else self.encoder_.to_dict(),
-            "parameters": plain_parameters(
-                {n: v for n, v in self.get_params(deep=False).items() if n not in self._unsaved}
-            ),
-        }
-
-    @classmethod
-    def _described(cls, description: dict[str, Any]) -> Self:
-        """Create an estimator from its description."""
-        model = cls(**description["parameters"])
-        model.task_ = description["task"]
-        model.n_features_in_ = description["n_features"]
-        encoder = description["encoder"]
-        model.encoder_ = None if encoder is None else TableEncoder.from_dict(encoder)
-        if description["feature_names"] is not None:
-            model.feature_names_in_ = np.asarray(description["feature_names"], dtype=object)
-        return model
+        for name in self._state:
+            value: Any = tensors[name] if name in tensors else description[name]
+            kind = {"risk": Estimate, "baseline": Baseline}.get(name)
+            setattr(self, f"{name}_", kind(**value) if kind and value else value)
 
 
 def bags_around(X: Array, **described: Any) -> Bags:

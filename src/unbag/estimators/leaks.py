@@ -7,14 +7,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.errors import BagDataWarning
 from unbag.frames import TableEncoder
 from unbag.frames.chunks import is_frame
 
-Array = NDArray[Any]
 SAME = 1e-9  # share of a column's variance that is not explained
 
 

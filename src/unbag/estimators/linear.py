@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unbag.arrays import Array
 from unbag.bags import Bags
-from unbag.estimators.closed_form import BagStatistics, RidgeSolution
+from unbag.bags.holdout import block_folds
+from unbag.estimators.closed_form import (
+    CHUNK,
+    BagStatistics,
+    RidgeSolution,
+    check_reports,
+    joint_statistics,
+)
 from unbag.estimators.columns import filled, scaled_columns
 from unbag.estimators.count_regression import BagCounts, LogitFit, fit_logits
-from unbag.estimators.folds import block_folds
-from unbag.estimators.instances import InstanceEstimator
-from unbag.estimators.reports import check_reports, joint_statistics
+from unbag.estimators.instances import TABLES_WITH_GAPS, InstanceEstimator
 from unbag.randomness import draw_seed
-
-Array = NDArray[Any]
 
 
 def penalty_grid(penalties: Sequence[float] | None, default: Array) -> Array:
@@ -32,42 +35,23 @@ def penalty_grid(penalties: Sequence[float] | None, default: Array) -> Array:
 
 
 class LinearEstimator(InstanceEstimator):
-    """Weights and intercept of linear scores under a penalty; flat for a single output."""
-
-    _arrays: ClassVar[tuple[str, ...]]  # what else a model folder holds
-    penalties: Sequence[float] | None
+    """Weights and intercept of linear scores, flat for a single output."""
 
     def _set_weights(self, coefficients: Array, intercept: Array) -> None:
         single = self.task_ in ("binary", "amount")
         self.coef_ = coefficients[:, 0] if single else coefficients
         self.intercept_ = float(intercept[0]) if single else intercept
 
-    def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        tensors = {name: getattr(self, f"{name}_") for name in self._arrays}
-        tensors["coef"] = np.asarray(self.coef_, dtype=float)
-        tensors["intercept"] = np.atleast_1d(np.asarray(self.intercept_, dtype=float))
-        return {"penalty": self.penalty_}, tensors
 
-    def _restore(
-        self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
-    ) -> None:
-        self.penalty_, coefficients = description["penalty"], tensors["coef"]
-        self._set_weights(coefficients.reshape(len(coefficients), -1), tensors["intercept"])
-        for name in self._arrays:
-            setattr(self, f"{name}_", tensors[name])
-
-
+@dataclass(eq=False, repr=False, kw_only=True)
 class RidgeModel(LinearEstimator):
     """Linear scores fitted to bag means, with the penalty chosen by leave-one-bag-out."""
 
-    _arrays = ("leave_one_out",)
-    _statistics: BagStatistics
+    _state: ClassVar[tuple[str, ...]] = ("coef", "intercept", "penalty", "leave_one_out")
+    n_components = None  # type: Any
 
-    def __init__(
-        self, *, penalties: Sequence[float] | None = None, standardise: bool | None = None
-    ) -> None:
-        self.penalties = penalties
-        self.standardise = standardise
+    penalties: Sequence[float] | None = None
+    standardise: bool | None = None
 
     def fit_bags(self, data: Bags | Sequence[Bags]) -> Self:
         """Fit to a `Bags`, or to several reports about the same rows with overlapping bags.
@@ -81,9 +65,17 @@ class RidgeModel(LinearEstimator):
         """
         if isinstance(data, Bags):
             return super().fit_bags(data)
+        self._refuse_components("several reports")
         first = check_reports(data)
         self._adopt(first.task, first.n_outputs, first.X.shape[1])
         return self._fit_statistics(joint_statistics(data))
+
+    def _refuse_components(self, method: str) -> None:
+        if self.n_components is not None:
+            raise ValueError(
+                f"n_components must be None for {method}, got {self.n_components!r}. Use fit, or "
+                "transform the features first."
+            )
 
     def _fit_statistics(self, statistics: BagStatistics) -> Self:
         self._statistics = statistics
@@ -107,27 +99,30 @@ class RidgeModel(LinearEstimator):
         penalty = float(grid[errors.argmin()])
         return errors, penalty, *solution.coefficients(penalty)
 
-    def _linear(self, X: Array, n_rows: int = 8192) -> Array:
+    def _linear(self, X: Array) -> Array:
         """Linear scores in chunks of rows that stay in the cache as doubles."""
-        starts = range(0, len(X), n_rows)
-        products = [X[start : start + n_rows] @ self.coef_ for start in starts]
+        products = [X[i : i + CHUNK] @ self.coef_ for i in range(0, len(X), CHUNK)]
         return np.concatenate(products) + self.intercept_
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LikelihoodModel(LinearEstimator):
     """Linear predictors by the likelihood of counts, with a cross-validated penalty."""
 
-    _arrays = ("effect_variance", "missing")
-    bag_effects: bool
-    cv: int
-    random_state: Any
+    _state = ("coef", "intercept", "penalty", "effect_variance", "missing")
+    _checks = TABLES_WITH_GAPS
+    bag_effects = False
+
+    penalties: Sequence[float] | None = None
+    cv: int = 4
+    random_state: Any = None
 
     def _fit_counts(self, data: Bags, outputs: Sequence[BagCounts]) -> Self:
         grid = np.sort(penalty_grid(self.penalties, np.geomspace(0.3, 3e4, 10)))[::-1]
         X = np.asarray(data.X, dtype=float)[data.rows]
         centre, scale = scaled_columns(X)
         X = np.column_stack([(filled(X, centre) - centre) / scale, np.ones(len(X))])
-        self.penalty_ = float(self._best(X, outputs, grid)) if len(grid) > 1 else float(grid[0])
+        self.penalty_ = self._best(X, outputs, grid) if len(grid) > 1 else float(grid[0])
         fits = [_path(X, counts, [self.penalty_], self.bag_effects)[0] for counts in outputs]
         weights = np.stack([fit.weights for fit in fits], axis=1)
         coefficients = weights[:-1] / scale[:, None]

@@ -8,19 +8,20 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
+from unbag.arrays import Array
 from unbag.bags import Bags
-from unbag.estimators.ridge import BagRidgeClassifier
-from unbag.estimators.ridge_regressor import BagRidgeRegressor
+from unbag.estimators.ridge import BagRidgeClassifier, BagRidgeRegressor
 from unbag.estimators.stack_weights import CrossFit, bagged_weights, risk_matrix
+from unbag.evaluation.amounts import evaluate_amounts
+from unbag.evaluation.estimate import Estimate
+from unbag.evaluation.risk import estimate_risk
 from unbag.models import LinearScores, RadialUnits
 from unbag.training import TrialResult
 from unbag.training.batches import as_tensor
 from unbag.training.scoring import logits_of, scores_of
 
-Array = NDArray[Any]
 N_UNITS = 256
 MAX_NUMBERS = 50_000_000  # of memberships: 200 MB
 
@@ -59,9 +60,8 @@ class CrossScores:
     """Cross-fitted scores of bags in folds (`parts`: their positions), and their risks."""
 
     def __init__(self, bags: Bags, parts: Sequence[Array]) -> None:
-        self.parts, self.task = parts, bags.task
+        self.bags, self.task = bags.take(np.concatenate(parts)), bags.task
         self.rows = [bags.X[bags.rows_of(part)] for part in parts]
-        self.bags = bags.take(np.concatenate(parts))
         self.folds = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
 
     def of_nets(self, results: Iterable[TrialResult]) -> Array:
@@ -77,12 +77,14 @@ class CrossScores:
         found = np.concatenate([score(result, X, task=self.task) for result, X in pairs])
         return found.reshape(len(found), -1)
 
-    def split(self, scores: Array) -> list[Array]:
-        """Scores of each fold in the shape of classifiers, clipped to [0, 1]."""
-        if self.task != "amount":
-            scores = np.clip(scores, 0, 1)
-        scores = scores[:, 0] if self.task in ("binary", "amount") else scores
-        return np.split(scores, np.cumsum([len(rows) for rows in self.rows])[:-1])
+    def estimate(self, scores: Array) -> Estimate:
+        """Error of single predictions, or mean squared error of amounts."""
+        each = np.zeros((len(self.bags.X), scores.shape[1]))
+        each[self.bags.rows] = scores
+        if self.task == "amount":
+            return evaluate_amounts(each[:, 0], self.bags)["mse"]
+        parts = [np.flatnonzero(self.folds == fold) for fold in range(len(self.rows))]
+        return estimate_risk(np.clip(each, 0, 1), self.bags, parts=parts)
 
     def risk(self, scores: Array) -> float:
         """Square risk."""
@@ -126,9 +128,8 @@ def shrunken(best: Array, safe: Array, scores: Array, bags: Bags, *, n_errors: f
 
 def risk_terms(scores: Array, bags: Bags) -> Array:
     """One term per bag whose mean is the pairwise risk, up to noise that all models share."""
-    starts = np.cumsum(bags.sizes) - bags.sizes
     sizes = bags.sizes.astype(float)[:, None]
-    means = np.add.reduceat(scores.reshape(len(scores), -1), starts) / sizes
+    means = np.add.reduceat(scores.reshape(len(scores), -1), bags.starts) / sizes
     residuals = means - bags.proportions.reshape(len(sizes), -1)
     center = (sizes * residuals).sum(axis=0) / sizes.sum()
     n = len(sizes)

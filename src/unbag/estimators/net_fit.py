@@ -8,23 +8,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unbag.arguments import check_share
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.bags.holdout import MIN_BAGS, fold_bags, hold_out_bags
 from unbag.errors import TrainingError
 from unbag.estimators.net_blend import ClosedForms, CrossScores, blend_weights
-from unbag.evaluation.amounts import evaluate_amounts
 from unbag.evaluation.estimate import Estimate
-from unbag.evaluation.risk import estimate_risk
 from unbag.models import AveragedNet, BlendedNet, ModelBuilder
 from unbag.randomness import derive_seed
 from unbag.training import Criterion, Monitor, Settings, Trial, TrialResult, held_out_risk, train
 from unbag.training.loop import Training
-from unbag.training.scoring import scores_of
 
-Array = NDArray[Any]
 # More folds cost more fits; with three, nets that lack a third of the bags are much worse.
 N_FOLDS = 5
 # Share of the epochs that nets go on for once the bags held out have joined. On digits (splits
@@ -40,25 +36,33 @@ class NetFit:
 
     `trial` is that of the first net. `share` of the bags is held out; with `blend` nets are
     cross-fitted and averaged with closed-form models; with `refit` the held-out bags join in the
-    end.
+    end. With a `criterion` half of them choose the epoch, and none joins.
     """
 
     trial: Trial
     n_nets: int
     model: str | ModelBuilder
     settings: Settings
-    share: float | None
+    share: float
     blend: bool
-    refit: bool
+    refit: bool = True
+    criterion: Criterion | None = None
 
     def fit(self, bags: Bags) -> tuple[TrialResult, Estimate | None]:
-        """Train on some bags, evaluate on the others, and continue with all."""
-        if self.blend and self.share and bags.n_bags >= MIN_BAGS:
+        """Train, and estimate the error if enough bags can be held out."""
+        if self.share:
             check_share("validation_share", self.share)
-            return self._fit_blend(bags) if self.refit else self._fit_apart(bags)
-        parts = held_out_parts(bags, share=self.share, seed=self.trial.seed, in_folds=self.refit)
-        if not parts:
+        if self.criterion is not None:
+            return self._fit_apart(bags)
+        if not self.share or bags.n_bags < MIN_BAGS:
             return _averaged(self._train(self.n_nets, bags)), None
+        if not self.refit:
+            return self._fit_apart(bags)
+        return self._fit_blend(bags) if self.blend else self._fit_and_continue(bags)
+
+    def _fit_and_continue(self, bags: Bags) -> tuple[TrialResult, Estimate | None]:
+        """Train on some bags, evaluate on the others, and continue with all."""
+        parts = held_out_parts(bags, share=self.share, seed=self.trial.seed)
         rest = _without(bags, parts)
         # Every part is left out by at least one net; spare nets serve the estimate only.
         n_nets = max(self.n_nets, len(parts))
@@ -66,11 +70,8 @@ class NetFit:
         nets = results[: self.n_nets]
         if _interrupted(results, n_nets):
             return _averaged(nets), None
-        each = [_averaged(results[i :: len(parts)]) for i in range(len(parts))]
-        pairs = zip(each, parts, strict=True)
-        risk = _risk([_scores(own, bags, part) for own, part in pairs], parts, bags)
-        if not self.refit:
-            return _averaged(nets), risk
+        cross = CrossScores(bags, parts)
+        risk = cross.estimate(cross.of_nets(_of_parts(results, len(parts))))
         if len(parts) > 1:  # each net lacked other bags
             return _averaged(self._train(self.n_nets, bags)), risk
         epochs = math.ceil(EXTRA_EPOCHS * self.settings.max_epochs)
@@ -79,12 +80,24 @@ class NetFit:
 
     def _fit_apart(self, bags: Bags) -> tuple[TrialResult, Estimate | None]:
         """Evaluate on bags that are never used for training."""
-        [part] = held_out_parts(bags, share=self.share, seed=self.trial.seed, in_folds=False)
-        [kept] = _without(bags, [part])
-        result, _ = replace(self, refit=True).fit(kept)
-        if result.stopped == "interrupted":
-            return result, None
-        return result, _risk([_scores(result, bags, part)], [part], bags)
+        if not self.share:
+            raise ValueError("patience needs held-out bags: set validation_share, such as 0.2.")
+        choose = 0.0 if self.criterion is None else self.share / 2
+        split = hold_out_bags(
+            bags.sizes,
+            judge=self.share - choose,
+            choose=choose,
+            seed=self.trial.seed,
+            name="validation_share",
+        )
+        kept, cross = bags.take(split.training), CrossScores(bags, [split.judging])
+        if self.criterion is None:
+            share = self.share if self.blend else 0.0
+            result, _ = replace(self, refit=True, share=share).fit(kept)
+        else:
+            monitor = held_out_risk(bags.take(split.choosing), criterion=self.criterion)
+            result = _averaged(self._train(self.n_nets, kept, monitors=[monitor]))
+        return result, cross.estimate(cross.of_nets([result]))
 
     def _fit_blend(self, bags: Bags) -> tuple[TrialResult, Estimate | None]:
         """Cross-fit nets and closed-form models; choose epoch and weights by cross-fitted risks.
@@ -100,12 +113,12 @@ class NetFit:
         closed = ClosedForms(bags, seed=seed)
         fitted = zip(*(closed.of(np.setdiff1d(everywhere, part)) for part in parts), strict=True)
         scores = [cross.of_models(models, nets[0]) for models in fitted]
-        scores.append(cross.of_nets(_of_parts(nets)))
+        scores.append(cross.of_nets(_of_parts(nets, N_FOLDS)))
         weights = blend_weights(cross, scores, seed=seed)
         averaged = _averaged(nets)
         net = BlendedNet(averaged.model, closed.of(everywhere), weights, task=bags.task)
         mixed = np.tensordot(weights, np.stack(scores), axes=1)
-        return replace(averaged, model=net.eval()), _risk(cross.split(mixed), parts, bags)
+        return replace(averaged, model=net.eval()), cross.estimate(mixed)
 
     def _best_nets(
         self, n_nets: int, rest: Sequence[Bags], cross: CrossScores
@@ -119,25 +132,12 @@ class NetFit:
             found = _finite(training.results())
             if _interrupted(found, n_nets):
                 return found
-            risk = cross.risk(cross.of_nets(_of_parts(found)))
+            risk = cross.risk(cross.of_nets(_of_parts(found, N_FOLDS)))
             if risk < least:
                 least, best, nets = risk, epoch, found
             if epoch >= max(MIN_EPOCHS, WORSE_FOR * best):
                 break
         return nets
-
-    def fit_with_patience(self, bags: Bags, criterion: Criterion) -> tuple[TrialResult, Estimate]:
-        """Choose the epoch by one half of the held-out bags, evaluate on the other."""
-        if not self.share:
-            raise ValueError("patience needs held-out bags: set validation_share, such as 0.2.")
-        half = self.share / 2
-        split = hold_out_bags(
-            bags.sizes, judge=half, choose=half, seed=self.trial.seed, name="validation_share"
-        )
-        kept, choosing = bags.take(split.training), bags.take(split.choosing)
-        monitor = held_out_risk(choosing, criterion=criterion)
-        result = _averaged(self._train(self.n_nets, kept, monitors=[monitor]))
-        return result, _risk([_scores(result, bags, split.judging)], [split.judging], bags)
 
     def _trials(self, n_nets: int) -> list[Trial]:
         seeds = [derive_seed(self.trial.seed, "net", i) for i in range(1, n_nets)]
@@ -185,9 +185,9 @@ def _interrupted(results: Sequence[TrialResult], n_nets: int) -> bool:
     return len(results) < n_nets or any(r.stopped == "interrupted" for r in results)
 
 
-def _of_parts(nets: Sequence[TrialResult]) -> list[TrialResult]:
+def _of_parts(nets: Sequence[TrialResult], n_parts: int) -> list[TrialResult]:
     """The average of the nets that left out each part."""
-    return [_averaged(nets[i::N_FOLDS]) for i in range(N_FOLDS)]
+    return [_averaged(nets[i::n_parts]) for i in range(n_parts)]
 
 
 def _without(bags: Bags, parts: Sequence[Array]) -> list[Bags]:
@@ -202,33 +202,7 @@ def _averaged(results: Sequence[TrialResult]) -> TrialResult:
     return replace(results[0], model=AveragedNet(result.model for result in results).eval())
 
 
-def held_out_parts(
-    bags: Bags, *, share: float | None, seed: int, in_folds: bool = True
-) -> list[Array]:
+def held_out_parts(bags: Bags, *, share: float, seed: int) -> list[Array]:
     """Positions of held-out bags: one part, or folds if the part would be small."""
-    if not share:
-        return []
-    check_share("validation_share", share)
-    if bags.n_bags < MIN_BAGS:
-        return []
     part = hold_out_bags(bags.sizes, judge=share, seed=seed, name="validation_share").judging
-    if len(part) >= MIN_BAGS or not in_folds:
-        return [part]
-    return fold_bags(bags.n_bags, n_folds=N_FOLDS, seed=seed)
-
-
-def _scores(result: TrialResult, bags: Bags, part: Array) -> Array:
-    """Scores of the instances of some bags, bag by bag."""
-    return scores_of(result, bags.X[bags.rows_of(part)], task=bags.task)
-
-
-def _risk(scores: Sequence[Array], parts: Sequence[Array], bags: Bags) -> Estimate:
-    """Error of single predictions, or MSE of amounts, with each part scored by its own model."""
-    each = np.zeros((len(bags.X), *scores[0].shape[1:]))
-    each[bags.rows_of(np.concatenate(parts))] = np.concatenate(scores)
-    ends = np.cumsum([len(part) for part in parts])
-    positions = np.split(np.arange(ends[-1]), ends[:-1])
-    held_out = bags.take(np.concatenate(parts))
-    if bags.task == "amount":
-        return evaluate_amounts(each, held_out)["mse"]
-    return estimate_risk(each, held_out, parts=positions)
+    return [part] if len(part) >= MIN_BAGS else fold_bags(bags.n_bags, n_folds=N_FOLDS, seed=seed)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unbag.arguments import check_choice, check_whole
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.estimators.instances import TABLES
 from unbag.estimators.net_fit import NetFit
-from unbag.estimators.net_folder import NetEstimator, read_net
+from unbag.estimators.net_folder import NetEstimator
 from unbag.estimators.regressor_base import BagRegressorBase
 from unbag.evaluation.risk import pairwise_value
 from unbag.models import MODELS
@@ -21,8 +20,6 @@ from unbag.randomness import draw_seed
 from unbag.rules import DebiasedSquare
 from unbag.training import Settings, Trial
 from unbag.training.scoring import scores_of
-
-Array = NDArray[Any]
 
 
 @dataclass(eq=False, repr=False)
@@ -77,7 +74,9 @@ class BagRegressor(NetEstimator, BagRegressorBase):
     True
     """
 
+    _state = (*NetEstimator._state, "centre", "scale")
     _checks = TABLES | {"dtype": np.float32}
+    rule, n_outputs_ = DebiasedSquare(), 1
 
     model: str = "mlp"
     _: KW_ONLY
@@ -96,10 +95,10 @@ class BagRegressor(NetEstimator, BagRegressorBase):
         self.centre_ = float(data.prior)
         variance = pairwise_value(data.proportions - self.centre_, data.sizes)
         self.scale_ = float(np.sqrt(variance)) or 1.0
-        trial = Trial(DebiasedSquare(), self.learning_rate, draw_seed(self.random_state))
+        trial = Trial(self.rule, self.learning_rate, draw_seed(self.random_state))
         settings = Settings.from_estimator(self, batch_seed=trial.seed, redraw=True)
-        kept = self.validation_share, self.blend_ridge, True
-        nets = NetFit(trial, self.n_nets, self.model, settings, *kept)
+        options = self.validation_share or 0.0, self.blend_ridge
+        nets = NetFit(trial, self.n_nets, self.model, settings, *options)
         noise = None if data.noise_variance is None else data.noise_variance / self.scale_**2
         values = (data.proportions - self.centre_) / self.scale_
         self.result_, risk = nets.fit(replace(data, proportions=values, noise_variance=noise))
@@ -108,15 +107,5 @@ class BagRegressor(NetEstimator, BagRegressorBase):
             risk = replace(risk, **{name: self.scale_**2 * getattr(risk, name) for name in names})
         self.risk_ = risk
 
-    def _amounts(self, X: Array) -> Array:
+    def _scores(self, X: Array) -> Array:
         return self.centre_ + self.scale_ * scores_of(self.result_, X, task="amount")
-
-    def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        about, tensors = super()._learned()
-        return about | {"n_outputs": 1, "centre": self.centre_, "scale": self.scale_}, tensors
-
-    def _restore(
-        self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
-    ) -> None:
-        self._restore_net(read_net(description, tensors)[0], description)
-        self.centre_, self.scale_ = description["centre"], description["scale"]

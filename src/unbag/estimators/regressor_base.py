@@ -6,18 +6,16 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
+from unbag.arrays import Array
 from unbag.bags import Bags, Task, bags_of, variance_of
 from unbag.errors import BagDataError
 from unbag.estimators.instances import InstanceEstimator, bags_around, check_lengths
 from unbag.estimators.leaks import warn_of_leaks
 from unbag.evaluation.amounts import evaluate_amounts
-
-Array = NDArray[Any]
 
 
 class BagRegressorBase(RegressorMixin, InstanceEstimator):
@@ -87,13 +85,9 @@ class BagRegressorBase(RegressorMixin, InstanceEstimator):
             )
         self.task_, self.n_features_in_, self.encoder_ = "amount", n_features, None
 
-    def _amounts(self, X: Array) -> Array:
-        """Amount of each instance."""
-        raise NotImplementedError
-
     def predict(self, X: Any) -> Array:
         """Amount of each instance."""
-        return self._amounts(self._instances(X))
+        return self._scores(self._instances(X))
 
     def score(
         self,
@@ -122,4 +116,4 @@ class BagRegressorBase(RegressorMixin, InstanceEstimator):
                 "sample_weight cannot be used with bags: a bag's average is an unweighted mean."
             )
         data = self._read(X, y, bags, noise_variance, weights, reset=False)
-        return evaluate_amounts(self._amounts(np.asarray(data.X)), data)["r2"].value
+        return evaluate_amounts(self._scores(np.asarray(data.X)), data)["r2"].value

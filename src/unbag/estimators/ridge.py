@@ -1,13 +1,13 @@
-"""`BagRidgeClassifier`: the debiased square loss in closed form, for linear models."""
+"""The debiased square loss in closed form for linear models, of labels and of amounts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unbag.arrays import Array
 from unbag.bags import Bags, Task
 from unbag.bags.validation import check_proportions_differ
 from unbag.errors import BagDataError
@@ -18,10 +18,10 @@ from unbag.estimators.closed_form import (
     project_to_simplex,
 )
 from unbag.estimators.linear import RidgeModel
+from unbag.estimators.regressor_base import BagRegressorBase
 
-Array = NDArray[Any]
 
-
+@dataclass(eq=False, repr=False, kw_only=True)
 class BagRidgeClassifier(BagEstimator, RidgeModel):
     r"""Linear classifier from bags, in closed form, with its penalty chosen without labels.
 
@@ -82,19 +82,15 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        penalties: Sequence[float] | None = None,
-        standardise: bool | None = None,
-        n_components: int | Literal["auto"] | None = None,
-    ) -> None:
-        super().__init__(penalties=penalties, standardise=standardise)
-        self.n_components = n_components
+    _state = (*RidgeModel._state, "n_components")
+    n_components_ = None  # type: int | None
+
+    n_components: int | Literal["auto"] | None = None
 
     def _fit(self, data: Bags) -> Self:
         statistics = BagStatistics.of(data)
         if self.n_components is None:
+            self.n_components_ = None
             return self._fit_statistics(statistics)
         directions = principal_directions(data.X[data.rows])
         found = {
@@ -154,13 +150,6 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
             BagStatistics(means, values, np.asarray(sizes, dtype=float), noise)
         )
 
-    def _refuse_components(self, method: str) -> None:
-        if self.n_components is not None:
-            raise ValueError(
-                f"n_components must be None for {method}, which does not see all instances, got "
-                f"{self.n_components!r}. Use fit, or transform the features first."
-            )
-
     def partial_fit(
         self,
         X: Any,
@@ -204,3 +193,47 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
     def _scores(self, X: Array) -> Array:
         scores = self._linear(X)
         return project_to_simplex(scores) if self.task_ == "multiclass" else np.clip(scores, 0, 1)
+
+
+class BagRidgeRegressor(BagRegressorBase, RidgeModel):
+    r"""Linear regression of single amounts from averages of bags, in closed form.
+
+    .. math:: \min_{w, b} \frac 1 N \sum_i k_i \left( w^\top \bar x_i + b - a_i \right)^2
+              + \lambda u \, \lVert w \rVert^2
+
+    as for `BagRidgeClassifier`, but averages :math:`a_i` and predictions may be any numbers.
+
+    Parameters
+    ----------
+    penalties : sequence of float, optional
+        Candidate values of :math:`\lambda`; by default 60 from 1e-6 to 1e4.
+    standardise : bool, optional
+        Whether the penalty applies to weights of standardised features. By default only if this
+        lowers the error by more than a standard error.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+        Weights of the original features.
+    intercept_ : float
+    penalty_ : float
+        The chosen penalty.
+    leave_one_out_ : array of shape (n_penalties,)
+        Estimate of the mean squared error of single amounts for each penalty.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 3)); amounts = 5 * X[:, 0] + rng.normal(size=2000)
+    >>> bags = np.repeat(np.arange(100), 20)
+    >>> y = amounts.reshape(100, 20).mean(axis=1)[bags]
+    >>> model = BagRidgeRegressor().fit(X, y, bags=bags)
+    >>> bool(model.score(X, amounts) > 0.9)
+    True
+    """
+
+    def _fit_amounts(self, data: Bags) -> None:
+        self._fit_statistics(BagStatistics.of(data))
+
+    def _scores(self, X: Array) -> Array:
+        return self._linear(X)

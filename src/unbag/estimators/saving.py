@@ -19,7 +19,7 @@ from unbag.errors import UnbagError
 from unbag.extras import import_extra
 from unbag.rules import Rule
 
-FORMAT = 1
+FORMAT = 2
 _TENSORS, _DESCRIPTION = "model.safetensors", "model.json"
 
 

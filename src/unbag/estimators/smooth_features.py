@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from unbag.arrays import Array
 from unbag.estimators.columns import scaled_columns
 from unbag.randomness import numpy_generator
 
 __all__ = ["SmoothFeatures"]
 
-Array = NDArray[Any]
 # Steps of a column with many values, of all columns, and rows that place them.
 N_STEPS, MAX_STEPS, MAX_ROWS = 7, 700, 50_000
 # A column of fewer values is left as it is.

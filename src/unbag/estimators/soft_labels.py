@@ -8,17 +8,16 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from unbag.arrays import Array
 from unbag.bags import Task
-from unbag.estimators.bag_gradients import scores_of_raw
+from unbag.estimators.gradients import scores_of_raw
 from unbag.estimators.saving import ModelFolderError, read_booster
 from unbag.extras import has_module, import_extra
 from unbag.randomness import numpy_generator
 
-Array = NDArray[Any]
 # Rows of less weight than this cost time and change nothing.
 NEGLIGIBLE = 1e-4
 # Labels drawn for each row where weights are not taken, spread evenly over its probabilities.
@@ -124,15 +123,14 @@ class ClassifierLearner:
             levels = (np.arange(N_DRAWS) + draws) / N_DRAWS
             labels = (targets.cumsum(axis=1)[:, None] < levels[:, :, None]).sum(axis=2)
             labels = np.minimum(labels, targets.shape[1] - 1).ravel()
-            if labels.min() == labels.max():
-                return OneClass(labels[0], self.X.shape[1])
-            return estimator.fit(self.X[np.repeat(rows, N_DRAWS)], labels)
-        where, labels = np.nonzero(targets > NEGLIGIBLE)
+            rows, weights = np.repeat(rows, N_DRAWS), {}
+        else:
+            where, labels = np.nonzero(targets > NEGLIGIBLE)
+            rows, weights = rows[where], {weight_name: targets[where, labels]}
         if labels.min() == labels.max():
             return OneClass(labels[0], self.X.shape[1])
-        weights = {weight_name: targets[where, labels]}
         with sklearn.config_context(enable_metadata_routing=False):
-            return estimator.fit(self.X[rows[where]], labels, **weights)
+            return estimator.fit(self.X[rows], labels, **weights)
 
 
 class OneClass:

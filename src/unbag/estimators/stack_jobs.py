@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import get_tags
 
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.estimators.candidates import fit_candidate
 from unbag.estimators.columns import filled
@@ -19,7 +19,6 @@ from unbag.training.progress import progress_bar
 
 __all__ = ["BagSource", "StackData", "fit_all", "scaled_features"]
 
-Array = NDArray[Any]
 Fit = tuple[str, Any, Array]
 """Name and estimator of a candidate, and positions of its bags."""
 

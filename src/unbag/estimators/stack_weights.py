@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize, nnls
 from scipy.special import expit, logit
 
+from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.estimators.count_regression import EFFECTS, ROUNDING
 from unbag.evaluation.residual_moments import noise_of
@@ -25,7 +25,6 @@ __all__ = [
     "shrunk_to_constant",
 ]
 
-Array = NDArray[Any]
 # Fewer bags cannot tell whether a model is better than the prior.
 MIN_TO_SCREEN = 100
 # How many bags a first guess of weights is worth, in units of a model's risk and of a log

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from unbag.arguments import check_choice
+from unbag.arrays import Array
 from unbag.bags import Bags
+from unbag.bags.holdout import block_folds
 from unbag.bags.validation import check_proportions_differ
+from unbag.estimators.base import BlockEstimator, RiskRepr
 from unbag.estimators.candidates import (
     Candidates,
     check_candidates,
@@ -20,9 +22,7 @@ from unbag.estimators.candidates import (
     first_guess,
 )
 from unbag.estimators.columns import scaled_columns
-from unbag.estimators.folds import BlockEstimator, block_folds
 from unbag.estimators.instances import TABLES_WITH_GAPS
-from unbag.estimators.risk_repr import RiskRepr
 from unbag.estimators.stack_jobs import BagSource, Fit, StackData, fit_all, scaled_features
 from unbag.estimators.stack_weights import CrossFit, bagged_weights
 from unbag.evaluation.checks import Grouping, find_grouping
@@ -34,7 +34,6 @@ from unbag.randomness import draw_seed
 
 __all__ = ["BagStackingClassifier"]
 
-Array = NDArray[Any]
 # Models of less weight change no decision, and cost a fit to all bags.
 NEGLIGIBLE = 0.01
 # Fewer bags cannot be held out from each other.

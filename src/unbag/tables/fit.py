@@ -11,11 +11,17 @@ from sklearn.base import clone
 
 from unbag.arrays import Array
 from unbag.bags import Bags
-from unbag.bags.holdout import MIN_BAGS, MIN_PART, BagSplit, hold_out_bags, take_bags
+from unbag.bags.holdout import (
+    MIN_BAGS,
+    MIN_PART,
+    BagSplit,
+    block_folds,
+    hold_out_bags,
+    take_bags,
+)
 from unbag.bags.validation import check_proportions_differ
 from unbag.errors import TableError
 from unbag.estimators import BagStackingClassifier
-from unbag.estimators.folds import block_folds
 from unbag.evaluation import (
     AmountEvaluation,
     BagLearningCurve,

@@ -1,28 +1,95 @@
-"""Gradient and curvature of the likelihood of counts or events, for boosting."""
+"""Gradients and curvatures of losses over all bags, for boosting."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, log_softmax, logit, softmax
 
-from unbag.bags import BagBatch, Bags
+from unbag.arrays import Array
+from unbag.bags import Bags, Task
 from unbag.bags.tasks import refuse_ranges
-from unbag.estimators.bag_gradients import SMALLEST
+from unbag.estimators.closed_form import residual_weights, shares_of, single_variance
 from unbag.estimators.count_regression import EventCounts
+from unbag.evaluation.residual_moments import noise_of
 from unbag.posterior.labels import exact_posterior
 from unbag.rules import CountLikelihood
 from unbag.rules.count_likelihood import own_logits
 from unbag.training.batches import all_bags
 
-Array = NDArray[Any]
+# LightGBM tells an empty leaf by its curvature, which therefore must not vanish. This is the
+# squared slope of the logistic function at a score of 0.99.
+SMALLEST = 1e-4
 TINY = 1e-300
 # Counts of a larger variance get posteriors of second order, which are off by 0.002 at most on
 # average and by 0.01 at the very most, in an eighth to a quarter of the time.
 EXACT_BELOW = 2.0
+
+
+class BagGradients:
+    r"""The pairwise debiased square loss, times the number of instances, for boosting.
+
+    With residuals :math:`r_i`, weights :math:`w_i` (the sizes :math:`k_i` of exact bags),
+    :math:`W = \sum w_i` and :math:`\bar r = \sum w_i r_i / W`, the loss is
+    :math:`N (\bar r^2 + c \sum w_i (r_i - \bar r)^2)` with :math:`c = (1 - 1/N)/(n - 1)`. Instances
+    must be in the order of bags.
+
+    The curvature is the diagonal of the Gauss-Newton matrix, and never quite zero. Instances of a
+    bag share a residual, so the matrix has large off-diagonal entries; but centring removes what
+    the instances of a leaf have in common, and for random bags the curvature along any leaf is the
+    sum of the diagonal, up to 1/n. Noise of known variance adds a constant to the loss, and reduces
+    weights as for `BagRidgeClassifier`.
+    """
+
+    default_penalty: ClassVar[float] = 50.0
+    default_runs: ClassVar[int] = 3
+
+    def __init__(self, data: Bags) -> None:
+        self.task: Task = data.task
+        self.starts, self.repeats, self.shares = data.starts, data.sizes, shares_of(data)[:, None]
+        self.targets = data.proportions.reshape(data.n_bags, -1)
+        sizes, noise = data.effective_sizes, noise_of(data)
+        variance = single_variance(data.task, self.targets, sizes, noise)
+        self.weights = residual_weights(sizes, noise, variance)
+        self.spread_weight = (1 - 1 / data.n_instances) / (data.n_bags - 1)
+        share = self.weights / self.weights.sum()
+        by_residual = 2 * (share**2 + self.spread_weight * self.weights * (1 - share))
+        by_residual = data.n_instances * by_residual[:, None]
+        self.curvature = self.shares**2 * self._spread(by_residual)
+        self.smallest_curvature = SMALLEST * float(self.curvature.min())
+
+    def __call__(self, raw: Array) -> tuple[Array, Array]:
+        """Gradient and curvature at raw scores (n_instances, n_outputs), of the same shape."""
+        scores = scores_of_raw(raw, self.task)
+        outer = self.shares * self._spread(len(raw) * self._residual_gradient(scores))
+        slopes, squared_slopes = self._through_link(outer, scores)
+        return slopes, self.curvature * np.maximum(squared_slopes, SMALLEST)
+
+    def residuals(self, scores: Array) -> Array:
+        """Mean score minus proportion, shape (n_bags, n_outputs)."""
+        return np.add.reduceat(self.shares * scores, self.starts) - self.targets
+
+    def _residual_gradient(self, scores: Array) -> Array:
+        residuals = self.residuals(scores)
+        mean = np.average(residuals, axis=0, weights=self.weights)
+        inner = mean / self.weights.sum() + self.spread_weight * (residuals - mean)
+        return 2 * self.weights[:, None] * inner
+
+    def _through_link(self, outer: Array, scores: Array) -> tuple[Array, Array]:
+        """Gradient with respect to raw scores, and the squared norm of the link's derivative."""
+        if self.task == "amount":
+            return outer, np.ones_like(outer)
+        if self.task != "multiclass":
+            slope = scores * (1 - scores)
+            return outer * slope, slope**2
+        inner = (outer * scores).sum(axis=1, keepdims=True)
+        norms = 1 - 2 * scores + (scores**2).sum(axis=1, keepdims=True)
+        return scores * (outer - inner), scores**2 * norms
+
+    def _spread(self, values: Array) -> Array:
+        return np.repeat(values, self.repeats, axis=0)
 
 
 class CountGradients:
@@ -53,9 +120,11 @@ class CountGradients:
         refuse_ranges(data, "BagBoostingClassifier")
         self.batch = all_bags(data, dtype=torch.float64)
         self.sizes, self.starts = data.sizes, data.starts
+        self.counts = (self.batch.bag_sizes * self.batch.targets).numpy()
         self.noise = (self.batch.bag_sizes.square() * self.batch.noise).numpy()
         self.damping = damping(data, learning_rate)[:, None, None]
         self.tilts = np.zeros((data.n_outputs, data.n_bags))
+        self.smallest_curvature = SMALLEST / float(self.sizes.max())
         # Both of two classes tell the same count.
         self.weight = 0.5 if data.task == "multiclass" and data.n_outputs == 2 else 1.0
 
@@ -69,11 +138,6 @@ class CountGradients:
         slopes = with_common_step(self._gradient(outputs), curvature, common)
         smallest = SMALLEST / self._spread(self.sizes)[:, None]
         return slopes, np.maximum(self.weight * curvature, smallest)
-
-    @property
-    def smallest_curvature(self) -> float:
-        """Lower bound of the curvature of an instance."""
-        return SMALLEST / float(self.sizes.max())
 
     def gradient(self, raw: Array) -> Array:
         """Gradient of the loss, without corrections for overshooting."""
@@ -90,7 +154,11 @@ class CountGradients:
     def _excess(self, outputs: Array) -> Array:
         """Score of each label minus its probability given the count of its bag."""
         if self.batch.noise_variance is None:
-            return expit(outputs) - expected_labels(outputs, self.batch, self.tilts)
+            given = [
+                exact_posterior(z, n, self.sizes, exact_below=EXACT_BELOW, tilts=tilts)
+                for z, n, tilts in zip(outputs.T, self.counts.T, self.tilts, strict=True)
+            ]
+            return expit(outputs) - np.column_stack(given)
         logits = torch.from_numpy(outputs).requires_grad_()
         loss = CountLikelihood().of_each_bag(logits, self.batch).sum()
         return torch.autograd.grad(loss, logits)[0].numpy()
@@ -167,33 +235,12 @@ def with_common_step(slopes: Array, curvature: Array, common: Array) -> Array:
     return slopes - (1 - kept) * common * (slopes.sum(axis=0) / total)
 
 
-def expected_labels(outputs: Array, batch: BagBatch, tilts: Array | None = None) -> Array:
-    """Probability of each label given its bag's count, from logits (n_instances, n_outputs).
-
-    The same as differentiating `CountLikelihood`, but faster. `tilts` are those of
-    `exact_posterior`.
-
-    Examples
-    --------
-    >>> batch = BagBatch(torch.tensor([0.5, 1.0]), 2)
-    >>> expected_labels(np.zeros((4, 1)), batch).round(3).ravel()
-    array([0.5, 0.5, 1. , 1. ])
-    """
-    counts = (batch.bag_sizes * batch.targets).double().numpy()
-    sizes = batch.bag_sizes[:, 0].numpy().astype(int)
-    tilts = np.zeros(counts.T.shape) if tilts is None else tilts
-    found = [
-        exact_posterior(z, n, sizes, exact_below=EXACT_BELOW, tilts=tilt)
-        for z, n, tilt in zip(outputs.T, counts.T, tilts, strict=True)
-    ]
-    return np.column_stack(found)
-
-
 def largest_correlation(data: Bags) -> float:
     """Largest correlation of a feature between two instances of a bag; 0 for bags of one."""
     largest, pairs = 0.0, float((data.sizes * (data.sizes - 1.0)).sum())
     for feature in data.X.T:
-        centred = feature - feature.mean(dtype=float)
+        n_known = max(np.count_nonzero(~np.isnan(feature)), 1)
+        centred = np.nan_to_num(feature - np.nansum(feature, dtype=float) / n_known)
         squares = float(centred @ centred)
         products = float(np.square(np.add.reduceat(centred, data.starts)).sum()) - squares
         if pairs and squares:
@@ -205,3 +252,19 @@ def _through_softmax(slopes: Array, outputs: Array) -> Array:
     """From logits of the classes' own probabilities to those of the softmax."""
     over_rest = slopes / np.maximum(expit(-outputs), TINY)
     return slopes - expit(outputs) * (over_rest.sum(axis=1, keepdims=True) - over_rest)
+
+
+def scores_of_raw(raw: Array, task: Task) -> Array:
+    """Turn raw scores (n_instances, n_outputs) into probabilities; amounts are raw scores."""
+    if task == "amount":
+        return raw
+    return softmax(raw, axis=1) if task == "multiclass" else expit(raw)
+
+
+def initial_scores(data: Bags) -> Array:
+    """Raw scores of the prior, shape (n_outputs,)."""
+    if data.task == "amount":
+        return np.atleast_1d(data.prior)
+    half = 0.5 / data.n_instances  # half a positive, where there is none at all
+    prior = np.clip(np.atleast_1d(data.prior), half, 1 - half)
+    return log_softmax(np.log(prior)) if data.task == "multiclass" else logit(prior)
