@@ -3,6 +3,8 @@
 from unbag.images.consistency import Consistency, ConsistencySettings, fine_tune
 from unbag.images.contrastive import ContrastiveSettings, contrastive_start
 from unbag.images.loop import ImageBags, ImageBatch, LoopSettings, train_on_bags
+from unbag.images.nets import small_net
+from unbag.images.pixels import looks_alike_mirrored, pixel_components
 from unbag.images.propagation import image_features, propagate
 
 __all__ = [
@@ -15,6 +17,9 @@ __all__ = [
     "contrastive_start",
     "fine_tune",
     "image_features",
+    "looks_alike_mirrored",
+    "pixel_components",
     "propagate",
+    "small_net",
     "train_on_bags",
 ]

@@ -33,12 +33,16 @@ class ConsistencySettings(LoopSettings):
         Strong views are mixed in pairs by Beta-distributed shares; 0 for no mixing.
     hard : bool
         Whether the likeliest class of a posterior is learned, and not all of its classes.
+    hold : float
+        Share of the training in which the probabilities to begin with are kept. A net that knows
+        less than they do would spoil them.
     """
 
     weight: float = 1.0
     memory: float = 0.7
     mixup: float = 0.5
     hard: bool = False
+    hold: float = 0.0
 
 
 class Consistency:
@@ -75,7 +79,8 @@ class Consistency:
         strong, mix = self._mixing(batch)
         of_weak, of_strong = net(torch.cat([batch.weak, strong])).chunk(2)
         own, seen = self.predictions[number], of_weak.detach().softmax(dim=1)
-        own[batch.rows] = torch.lerp(seen, own[batch.rows], self.settings.memory)
+        if batch.done >= self.settings.hold:
+            own[batch.rows] = torch.lerp(seen, own[batch.rows], self.settings.memory)
         target = mix(self._target(number, batch))
         second = (target * of_strong.log_softmax(dim=1)).sum(dim=1).mean()
         return self.proportions(of_weak, batch.bags) - self.settings.weight * second

@@ -25,9 +25,10 @@ def weak_view(images: Tensor, generator: torch.Generator, *, flip: bool = True) 
     torch.Size([5, 3, 8, 8])
     """
     n, _, height, width = images.shape
-    reach = max(1, height // 8)
-    padded = pad(images, (reach,) * 4, mode="reflect").permute(0, 2, 3, 1)
-    down, right = (_whole(n, 2 * reach + 1, images, generator) for _ in range(2))
+    reaches = [min(max(1, side // 8), side - 1) for side in (width, height)]
+    padding = [reach for reach in reaches for _ in range(2)]
+    padded = pad(images, padding, mode="reflect").permute(0, 2, 3, 1)
+    down, right = (_whole(n, 2 * reach + 1, images, generator) for reach in reversed(reaches))
     rows = down[:, None] + torch.arange(height, device=images.device)
     columns = right[:, None] + torch.arange(width, device=images.device)
     if flip:

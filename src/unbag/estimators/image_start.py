@@ -1,0 +1,107 @@
+"""First class probabilities of images from bags, by features that held-out bags choose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from unbag.bags import BagBatch, Bags
+from unbag.estimators.folds import fold_numbers
+from unbag.estimators.ridge import BagRidgeClassifier
+from unbag.evaluation.risk import pairwise_value
+from unbag.images.loop import ImageBags
+from unbag.images.propagation import propagate
+
+__all__ = ["start_posteriors"]
+
+Array = NDArray[Any]
+N_FOLDS = 4
+ROUNDS = (10, 0)  # of agreement between neighbours: many, or none where neighbours mislead
+
+
+def start_posteriors(
+    candidates: Sequence[Tensor],
+    bags: BagBatch,
+    n_components: int | Literal["auto"] = "auto",
+    *,
+    seed: int = 0,
+) -> Tensor:
+    """Class probabilities by features alone: ridge on bag means, then agreement of neighbours.
+
+    Which features, and whether neighbours are asked, is chosen by the estimated error in bags whose
+    proportions were not used. No label is needed.
+
+    Parameters
+    ----------
+    candidates : sequence of Tensor of shape (n_instances, n_features)
+        Features of the images, bag by bag.
+    bags : BagBatch
+        Of a multiclass task.
+    n_components : int or "auto"
+        As for `BagRidgeClassifier`.
+    seed : int
+        Of the folds.
+    """
+    n_folds = min(N_FOLDS, bags.n_bags // 2)  # an estimate needs two bags
+    chosen, n_rounds = candidates[0], ROUNDS[0]
+    if n_folds >= 2:
+        folds = fold_numbers(bags.n_bags, n_folds, seed=seed)
+        errors = [held_out_errors(features, bags, n_components, folds) for features in candidates]
+        which, rounds = np.unravel_index(np.argmin(errors), np.shape(errors))
+        chosen, n_rounds = candidates[which], ROUNDS[rounds]
+    return propagate(chosen, bags, _ridge(chosen, bags, chosen, n_components), n_rounds=n_rounds)
+
+
+def held_out_errors(
+    features: Tensor, bags: BagBatch, n_components: int | Literal["auto"], folds: Array
+) -> Array:
+    """Estimated share of wrong classes in bags left out, for each number of `ROUNDS`."""
+    data = ImageBags(features, bags)
+    errors = []
+    for fold in range(folds.max() + 1):
+        parts = [np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)]
+        (train, known), (held, wanted) = (
+            data.take(torch.as_tensor(part, device=features.device)) for part in parts
+        )
+        every = features[torch.cat([train, held])]
+        start = _ridge(features[train], known, every, n_components)
+        joined = _with_unknown(known, len(held))
+        for n_rounds in ROUNDS:
+            found = propagate(every, joined, start, n_rounds=n_rounds)[len(train) :]
+            errors.append(_error(found, wanted))
+    return np.reshape(errors, (-1, len(ROUNDS))).mean(axis=0)
+
+
+def _ridge(
+    features: Tensor, bags: BagBatch, every: Tensor, n_components: int | Literal["auto"]
+) -> Tensor:
+    """Class probabilities of every image by a ridge regression on the means of bags."""
+    values = features.double().cpu().numpy()
+    sizes = bags.bag_sizes[:, 0].long().cpu().numpy()
+    shares = bags.proportions.double().cpu().numpy()
+    ids: list[Any] = list(range(len(sizes)))
+    data = Bags(values, np.arange(len(values)), sizes, shares, ids, None, "multiclass")
+    ridge = BagRidgeClassifier(n_components=n_components).fit_bags(data)
+    guess = ridge.predict_proba(every.double().cpu().numpy())
+    return torch.as_tensor(guess, dtype=torch.float32, device=features.device)
+
+
+def _with_unknown(bags: BagBatch, n_unknown: int) -> BagBatch:
+    """The bags and one more, of images of which only the overall shares are known."""
+    shares = torch.cat([bags.targets, bags.label_prior])
+    sizes = bags.bag_sizes[:, 0].long()
+    return BagBatch(shares, torch.cat([sizes, sizes.new_tensor([n_unknown])]), task="multiclass")
+
+
+def _error(probabilities: Tensor, bags: BagBatch) -> float:
+    """Pairwise estimate of the share of images whose likeliest class is wrong."""
+    n_classes = probabilities.shape[1]
+    hard = one_hot(probabilities.argmax(dim=1), n_classes).to(probabilities)
+    gaps = (bags.mean(hard) - bags.targets).cpu().numpy()
+    return pairwise_value(gaps, bags.bag_sizes[:, 0].cpu().numpy()) / 2
