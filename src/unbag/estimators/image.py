@@ -224,7 +224,7 @@ class BagImageClassifier(BagEstimator):
                 f"model must build a net with `features` and `head`, such as 'resnet18', "
                 f"got {self.model!r}."
             )
-        return net.to(self.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return net.to(self.device).to(memory_format=torch.channels_last)
 
     def _builder(self) -> Any:
         name = self._model_name()
@@ -252,7 +252,7 @@ class BagImageClassifier(BagEstimator):
             contrastive_start(first, data.images, settings=settings, **options)
             for net in nets[1:]:
                 net.load_state_dict(first.state_dict())
-            candidates.append(image_features(first, data.images))
+            candidates.insert(0, image_features(first, data.images))
         return start_posteriors(candidates, data.bags, self.n_components, seed=options["seed"])
 
     @torch.no_grad()

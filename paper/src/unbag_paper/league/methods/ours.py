@@ -73,6 +73,6 @@ class OursFromStart(Ours):
 
     def _first(self, start: Start) -> Tensor:
         images = start.data.images
-        candidates = [pixel_components(images), image_features(start.net, images)]
+        candidates = [image_features(start.net, images), pixel_components(images)]
         start.net.train()
         return start_posteriors(candidates, start.data.bags).to(torch.float32)
