@@ -270,5 +270,6 @@ def test_images_on_a_cpu_are_those_of_the_benchmark():
     for k in ("16", "64", "256"):
         for method in ("net", "em", "ridge"):
             assert found["digits", k, method] in text
-    for cell in (("digits", "1", "net"), ("mnist", "64", "net"), ("mnist", "64", "ridge")):
+    of_mnist = [("mnist", k, method) for k in ("64", "256") for method in ("net", "ridge")]
+    for cell in [("digits", "1", "net"), *of_mnist]:
         assert found[cell] in text
