@@ -258,3 +258,18 @@ def test_losses_of_the_default_on_tables_of_the_final_part():
     readme = text_of("README.md")
     assert f"in {found['cells']} settings" in readme
     assert f"in {by_error} by error and in {by_auc} by AUC" in readme
+
+
+def test_images_on_a_cpu_are_those_of_the_benchmark():
+    found = {
+        (row["problem"], row["bag_size"], row["method"]): f"{float(row['error']):.1f} %"
+        for row in rows_of(ROOT / "benchmarks" / "results" / "images.csv")
+        if row["draw"] == "0"
+    }
+    text = text_of("docs/images.md")
+    for k in ("16", "64", "256"):
+        for method in ("net", "em", "ridge"):
+            assert found["digits", k, method] in text
+    of_mnist = [("mnist", k, method) for k in ("64", "256") for method in ("net", "ridge")]
+    for cell in [("digits", "1", "net"), *of_mnist]:
+        assert found[cell] in text

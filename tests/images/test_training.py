@@ -6,7 +6,7 @@ import torch
 from torch.nn.functional import one_hot
 
 from unbag import BagBatch
-from unbag.estimators.image import BagImageClassifier
+from unbag.estimators.image import BagImageClassifier, start_posteriors
 from unbag.images import (
     Consistency,
     ConsistencySettings,
@@ -70,6 +70,28 @@ def test_propagation_mends_a_poor_start(generator):
     assert after > before + 0.1
 
 
+def test_held_out_bags_choose_the_features(generator):
+    labels = torch.randint(3, (300,), generator=generator)
+    useful = 4 * torch.eye(3)[labels] + torch.randn(300, 3, generator=generator)
+    useless = torch.randn(300, 3, generator=generator)
+    shares = one_hot(labels, 3).float().reshape(20, 15, 3).mean(dim=1)
+    bags = BagBatch(shares, 15, task="multiclass")
+    found = start_posteriors([useless, useful], bags)
+    torch.testing.assert_close(found, start_posteriors([useful], bags))
+    assert (found.argmax(dim=1) == labels).float().mean() > 0.95
+
+
+@pytest.mark.parametrize(("hold", "moved"), [(0.0, True), (0.5, True), (0.6, False)])
+def test_first_probabilities_are_held(hold, moved):
+    bags = BagBatch(torch.tensor([[0.5, 0.5]]), 4, task="multiclass")
+    generator = torch.Generator().manual_seed(0)
+    batch = ImageBatch(torch.rand(4, 1, 8, 8), bags, torch.arange(4), 0.5, generator, False)
+    start = torch.full((4, 2), 0.5)
+    objective = Consistency(start, ConsistencySettings(hold=hold))
+    objective(lambda x: torch.tensor([[0.0, 3.0]]).expand(len(x), 2), batch)
+    assert (not torch.equal(objective.predictions[0], start)) == moved
+
+
 def consistency_of(shares, **settings):
     """Loss and gradient on four images that a net takes for the second of two classes."""
     bags = BagBatch(torch.tensor([shares]), 4, task="multiclass")
@@ -128,7 +150,7 @@ def test_proportions_of_other_bags_teach_nothing(rng, seed):
 @pytest.mark.parametrize("start_epochs", [0, 1])
 def test_it_is_the_same_from_the_same_seed_and_after_loading(bars, tmp_path, start_epochs):
     images, _, bags, y = bars
-    options = {"model": "wrn16_2", "max_epochs": 1, "images_per_batch": 40}
+    options = {"max_epochs": 1, "images_per_batch": 40}
     options["start_epochs"] = start_epochs
     first, second = (
         BagImageClassifier(**options, random_state=3).fit(images[:40], y[:40], bags=bags[:40])
@@ -144,14 +166,56 @@ def test_it_is_the_same_from_the_same_seed_and_after_loading(bars, tmp_path, sta
     ("change", "words"),
     [
         (lambda X: X.reshape(len(X), -1), "must be images of shape"),
-        (lambda X: np.moveaxis(X, 1, -1), r"with the channels last. Pass numpy.moveaxis"),
         (lambda X: 255 * X, r"bytes or floats in \[0, 1\]"),
+        (lambda X: (255 * X).astype(int), r"astype\(np.uint8\)"),
+        (lambda X: X[:, 0], r"X\[:, None\]"),
+        (lambda X: X.transpose(0, 2, 3, 1), r"X.transpose\(0, 3, 1, 2\)"),
     ],
 )
 def test_bad_images_are_refused(bars, change, words):
     images, _, bags, y = bars
     with pytest.raises(ValueError, match=words):
         BagImageClassifier(model=small_net, max_epochs=1).fit(change(images), y, bags=bags)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda X: X[..., 1:], "as in fit"),
+        (lambda X: 255 * X, r"bytes or floats in \[0, 1\]"),
+    ],
+)
+def test_bad_images_are_refused_in_prediction(bars, change, words):
+    images, _, bags, y = bars
+    clf = BagImageClassifier(model=small_net, max_epochs=1, random_state=0)
+    clf.fit(images, y, bags=bags)
+    with pytest.raises(ValueError, match=words):
+        clf.predict(change(images))
+
+
+@pytest.mark.parametrize("name", ["n_nets", "start_epochs", "max_epochs", "images_per_batch"])
+def test_numbers_are_checked(bars, name):
+    images, _, bags, y = bars
+    with pytest.raises(ValueError, match=f"{name} must be a whole number"):
+        BagImageClassifier(**{name: -1}).fit(images, y, bags=bags)
+
+
+def test_bytes_unequal_bags_and_two_classes(rng):
+    images, labels, *_ = draw_bars(rng, 10)
+    bags = np.repeat(np.arange(5), [20, 30, 40, 50, 60])
+    y = np.array([(labels[bags == b] == 0).mean() for b in range(5)])[bags]
+    clf = BagImageClassifier(max_epochs=2, random_state=0)
+    clf.fit((255 * images).astype(np.uint8), y, bags=bags)
+    of_bytes = clf.predict_proba((255 * images).astype(np.uint8))
+    assert of_bytes.shape == (200, 2)
+    np.testing.assert_allclose(of_bytes, clf.predict_proba(images), atol=0.05)
+
+
+def test_a_net_of_ones_own_is_not_read_back(bars, tmp_path):
+    images, _, bags, y = bars
+    clf = BagImageClassifier(model=small_net, max_epochs=1).fit(images, y, bags=bags)
+    with pytest.raises(ValueError, match="net of your own"):
+        BagImageClassifier.load(clf.save(tmp_path / "model"))
 
 
 def test_a_net_without_features_is_refused(bars):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -10,48 +11,68 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from unbag.arguments import check_device
+from unbag.arguments import check_device, check_whole
 from unbag.arrays import Array
-from unbag.bags import BagBatch, Bags
+from unbag.bags import Bags
 from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator
+from unbag.estimators.image_start import start_posteriors
 from unbag.estimators.instances import ARRAYS
-from unbag.estimators.ridge import BagRidgeClassifier
-from unbag.images.consistency import ConsistencySettings, fine_tune
-from unbag.images.contrastive import ContrastiveSettings, contrastive_start
-from unbag.images.loop import ImageBags
-from unbag.images.propagation import image_features, propagate
+from unbag.estimators.saving import ModelFolderError
+from unbag.images import (
+    ConsistencySettings,
+    ContrastiveSettings,
+    ImageBags,
+    contrastive_start,
+    image_features,
+    looks_alike_mirrored,
+    pixel_components,
+    small_net,
+)
+from unbag.images.consistency import fine_tune
 from unbag.models import get_model
 from unbag.randomness import derive_seed, draw_seed
 from unbag.training.batches import all_bags, as_inputs
+
+Auto = Literal["auto"]
+SMALL = "small"
+EPOCHS_ON_GPU, FEWEST_EPOCHS, FEWEST_STEPS = 200, 20, 600
+BATCHES_AN_EPOCH, BATCH_SIZES = 32, (128, 1024)
+HOLD = 0.5
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BagImageClassifier(BagEstimator):
     """Learn to classify single images from the class proportions of bags of images.
 
-    Three stages, none of which sees a label of an image. First, a contrastive start learns
-    features by images alone. Second, a ridge regression of proportions on the bags' mean features
-    gives first guesses; near images and the counts of whole bags make them agree. Third, the net
-    is fine-tuned by the bags' proportions and by its own posteriors, which are tilted to the
-    counts of whole bags.
+    No stage sees a label of an image. First, features: principal components of the pixels and, by
+    default on a GPU, those of a net trained contrastively. Second, a ridge regression of
+    proportions on the bags' mean features gives first guesses; near images and the counts of whole
+    bags make them agree. Held-out bags choose the features. Third, a net learns these guesses and
+    the bags' proportions, and then its own posteriors, which are tilted to the counts of whole
+    bags.
 
     Parameters
     ----------
     model : str or function
-        A net with a method `features` and a linear `head`, such as "resnet18" or "wrn16_2".
-    start_epochs : int
-        Passes over the images of the first stage; 0 leaves the first two stages out.
-    max_epochs : int
-        Passes over the bags of the third stage.
+        A net with a method `features` and a linear `head`, such as "resnet18", "wrn16_2" or
+        "small". "auto" is "resnet18" on a GPU, and on a CPU "small", which takes minutes.
+    start_epochs : int or "auto"
+        Passes over the images of the contrastive start; "auto" is 200 on a GPU and 0 on a CPU,
+        where the components of pixels are all features.
+    max_epochs : int or "auto"
+        Passes over the bags of the third stage; "auto" is 200 on a GPU. On a CPU it is as many as
+        make 600 steps, at least 20 and at most 200.
     n_nets : int
         Nets that teach each other in the third stage; two confirm fewer of their own mistakes.
     n_components : int or "auto"
         Principal components of the features that the ridge regression of stage two sees.
-    flip : bool
-        Whether an image may be mirrored: yes for photographs, no for digits.
-    images_per_batch : int
-        Of both trainings; whole bags in the third stage.
+    flip : bool or "auto"
+        Whether an image may be mirrored: yes for photographs, no for digits. "auto" mirrors if the
+        mean image is all but symmetric.
+    images_per_batch : int or "auto"
+        Of both trainings; whole bags in the third stage. "auto" is a 32nd of the images, rounded
+        down to a power of two between 128 and 1024.
     device : str
         "cpu" or "cuda".
     random_state : int, RandomState, Generator or None
@@ -63,8 +84,8 @@ class BagImageClassifier(BagEstimator):
     ----------
     nets_ : list of torch.nn.Module
         Their averaged probabilities are the predictions.
-    start_ : array of shape (n_instances, n_classes) or None
-        Posteriors after the second stage.
+    start_ : array of shape (n_instances, n_classes)
+        Posteriors after the second stage; a loaded model has none.
     classes_ : array
         Labels that `predict` gives.
 
@@ -85,26 +106,26 @@ class BagImageClassifier(BagEstimator):
     >>> X = np.clip(rng.normal(0.2 + 0.6 * labels[:, None, None, None], 0.1, (64, 1, 8, 8)), 0, 1)
     >>> bags = np.repeat(np.arange(8), 8)
     >>> y = labels.reshape(8, 8).mean(axis=1)[bags]
-    >>> clf = BagImageClassifier(model="wrn16_2", start_epochs=0, max_epochs=1, random_state=0)
+    >>> clf = BagImageClassifier(max_epochs=1, random_state=0)
     >>> clf.fit(X, y, bags=bags).predict(X).shape
     (64,)
     """
 
     _checks = ARRAYS
 
-    model: Any = "resnet18"
-    start_epochs: int = 200
-    max_epochs: int = 200
+    model: Any = "auto"
+    start_epochs: int | Auto = "auto"
+    max_epochs: int | Auto = "auto"
     n_nets: int = 1
-    n_components: int | Literal["auto"] = "auto"
-    flip: bool = True
-    images_per_batch: int = 1024
+    n_components: int | Auto = "auto"
+    flip: bool | Auto = "auto"
+    images_per_batch: int | Auto = "auto"
     device: str = "cpu"
     random_state: Any = None
     progress: bool = False
 
     def _fit(self, data: Bags) -> Self:
-        check_device(self.device)
+        self._check_parameters()
         if self.task_ == "multilabel":
             raise BagDataError(
                 "y must hold proportions of classes that exclude each other, got several labels "
@@ -120,64 +141,113 @@ class BagImageClassifier(BagEstimator):
         bagged = ImageBags(images[rows], all_bags(data, device=images.device))
         n_classes = bagged.bags.targets.shape[1]
         nets = [self._net(n_classes, derive_seed(seed, n)) for n in range(self.n_nets)]
-        start, self.start_ = None, None
-        if self.start_epochs:
-            start = self._start(nets, bagged, seed)
-            self.start_ = np.full((len(images), n_classes), np.nan)
-            self.start_[data.rows] = start.cpu().numpy()
+        flip = looks_alike_mirrored(bagged.images) if self.flip == "auto" else self.flip
+        options: dict[str, Any] = {"flip": flip, "seed": seed, "progress": self.progress}
+        start = self._start(nets, bagged, options)
+        self.start_ = np.full((len(images), n_classes), np.nan)
+        self.start_[data.rows] = start.cpu().numpy()
+        batch_size = self._batch_size(len(bagged.images))
         settings = ConsistencySettings(
-            n_epochs=self.max_epochs, images_per_batch=self.images_per_batch
+            n_epochs=self._n_epochs(len(bagged.images) // batch_size),
+            images_per_batch=batch_size,
+            hold=HOLD,
         )
-        options: dict[str, Any] = {"flip": self.flip, "seed": seed, "progress": self.progress}
         self.nets_ = fine_tune(nets, bagged, start=start, settings=settings, **options)
         return self
+
+    def _check_parameters(self) -> None:
+        check_device(self.device)
+        check_whole("n_nets", self.n_nets)
+        for name, least in (("start_epochs", 0), ("max_epochs", 1), ("images_per_batch", 1)):
+            if getattr(self, name) != "auto":
+                check_whole(name, getattr(self, name), least=least)
+
+    def _on_gpu(self) -> bool:
+        return torch.device(self.device).type == "cuda"
+
+    def _n_epochs(self, n_batches: int) -> int:
+        if self.max_epochs != "auto":
+            return self.max_epochs
+        wanted = math.ceil(FEWEST_STEPS / max(1, n_batches))
+        return EPOCHS_ON_GPU if self._on_gpu() else min(max(FEWEST_EPOCHS, wanted), EPOCHS_ON_GPU)
+
+    def _batch_size(self, n_images: int) -> int:
+        if self.images_per_batch != "auto":
+            return self.images_per_batch
+        fewest, most = BATCH_SIZES
+        return min(max(fewest, 2 ** int(math.log2(n_images / BATCHES_AN_EPOCH))), most)
 
     def _images(self, X: Any) -> Tensor:
         if X.ndim != 4:
             raise BagDataError(
-                f"X must be images of shape (n, channels, height, width), got {X.shape}."
+                f"X must be images of shape (n, channels, height, width), got {X.shape}. Grey "
+                "images without an axis of channels are X[:, None]."
             )
-        if X.shape[-1] in (1, 3) and X.shape[1] not in (1, 3):
+        if X.shape[-1] in (1, 3, 4) and X.shape[1] not in (1, 2, 3, 4):
             raise BagDataError(
                 f"X must be images of shape (n, channels, height, width), got {X.shape}, with the "
-                "channels last. Pass numpy.moveaxis(X, -1, 1)."
+                "channels last. Pass X.transpose(0, 3, 1, 2)."
             )
-        images = torch.as_tensor(X)
-        if images.is_floating_point() and not (images.min() >= 0 and images.max() <= 1):
-            raise BagDataError(
-                f"X must hold bytes or floats in [0, 1], got values from {images.min():.3g} to "
-                f"{images.max():.3g}. Rescale the pixels."
-            )
+        images = torch.as_tensor(np.ascontiguousarray(X))
+        if images.dtype != torch.uint8:
+            images = images.float()
+            if not (images.min() >= 0 and images.max() <= 1):
+                raise BagDataError(
+                    "X must hold bytes or floats in [0, 1], got values from "
+                    f"{images.min():.3g} to {images.max():.3g}. Whole numbers up to 255 are "
+                    "X.astype(np.uint8)."
+                )
         return images.to(self.device)
 
     def _net(self, n_classes: int, seed: int) -> torch.nn.Module:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            net = get_model(self.model)(self.input_shape_, n_classes)
+            net = self._builder()(self.input_shape_, n_classes)
         if not hasattr(net, "features") or not hasattr(net, "head"):
             raise ValueError(
                 f"model must build a net with `features` and `head`, such as 'resnet18', "
                 f"got {self.model!r}."
             )
-        return net.to(self.device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return net.to(self.device).to(memory_format=torch.channels_last)
 
-    def _start(self, nets: list[torch.nn.Module], data: ImageBags, seed: int) -> Tensor:
+    def _builder(self) -> Any:
+        name = self._model_name()
+        return small_net if name == SMALL else get_model(self.model if name is None else name)
+
+    def _model_name(self) -> str | None:
+        """The net by name, unless it is one of the user's own."""
+        if self.model == "auto":
+            return "resnet18" if self._on_gpu() else SMALL
+        return self.model if isinstance(self.model, str) else None
+
+    def _start(
+        self, nets: list[torch.nn.Module], data: ImageBags, options: dict[str, Any]
+    ) -> Tensor:
         """Stages one and two: features by images alone, then posteriors of every image."""
-        first: Any = nets[0]
-        settings = ContrastiveSettings(
-            n_epochs=self.start_epochs, images_per_batch=self.images_per_batch
-        )
-        options: dict[str, Any] = {"flip": self.flip, "seed": seed, "progress": self.progress}
-        contrastive_start(first, data.images, settings=settings, **options)
-        for net in nets[1:]:
-            net.load_state_dict(first.state_dict())
-        return start_posteriors(image_features(first, data.images), data.bags, self.n_components)
+        candidates = [pixel_components(data.images)]
+        n_epochs = self.start_epochs
+        if n_epochs == "auto":
+            n_epochs = EPOCHS_ON_GPU if self._on_gpu() else 0
+        if n_epochs:
+            first: Any = nets[0]
+            settings = ContrastiveSettings(
+                n_epochs=n_epochs, images_per_batch=self._batch_size(len(data.images))
+            )
+            contrastive_start(first, data.images, settings=settings, **options)
+            for net in nets[1:]:
+                net.load_state_dict(first.state_dict())
+            candidates.insert(0, image_features(first, data.images))
+        return start_posteriors(candidates, data.bags, self.n_components, seed=options["seed"])
 
     @torch.no_grad()
     def _scores(self, X: Array) -> Array:
+        if X.shape[1:] != self.input_shape_:
+            raise BagDataError(
+                f"X must be images of shape {self.input_shape_}, as in fit, got {X.shape[1:]}."
+            )
         found = []
-        for part in torch.as_tensor(X).split(1000):
-            x = as_inputs(part).to(self.device)
+        for part in self._images(X).split(1000):
+            x = as_inputs(part)
             found.append(sum(net(x).softmax(dim=1) for net in self.nets_).cpu() / len(self.nets_))
         scores = torch.cat(found).double().numpy()
         return scores[:, 1] if self.task_ == "binary" else scores
@@ -188,38 +258,18 @@ class BagImageClassifier(BagEstimator):
             for number, net in enumerate(self.nets_)
             for name, value in net.state_dict().items()
         }
-        return {"input_shape": list(self.input_shape_)}, tensors
+        return {"input_shape": list(self.input_shape_), "net": self._model_name()}, tensors
 
     def _restore(
         self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
     ) -> None:
-        self.device, self.input_shape_ = "cpu", tuple(description["input_shape"])
+        if description["net"] is None:
+            raise ModelFolderError(f"{folder} holds a net of your own, which cannot be read back.")
+        self.device, self.model = "cpu", description["net"]
+        self.input_shape_ = tuple(description["input_shape"])
         self.nets_ = []
         for number in range(self.n_nets):
             net = self._net(len(self.classes_), 0)
             own = {n.partition(".")[2]: t for n, t in tensors.items() if n.startswith(f"{number}.")}
             net.load_state_dict({name: torch.as_tensor(value) for name, value in own.items()})
             self.nets_.append(net.eval())
-
-
-def start_posteriors(
-    features: Tensor, bags: BagBatch, n_components: int | Literal["auto"] = "auto"
-) -> Tensor:
-    """Class probabilities by features alone: ridge on bag means, then agreement of neighbours.
-
-    Parameters
-    ----------
-    features : Tensor of shape (n_instances, n_features)
-        Bag by bag.
-    bags : BagBatch
-        Of a multiclass task.
-    n_components : int or "auto"
-        As for `BagRidgeClassifier`.
-    """
-    values, device = features.double().cpu().numpy(), features.device
-    sizes = bags.bag_sizes[:, 0].long().cpu().numpy()
-    shares = bags.proportions.double().cpu().numpy()
-    ids: list[Any] = list(range(len(sizes)))
-    data = Bags(values, np.arange(len(values)), sizes, shares, ids, None, "multiclass")
-    guess = BagRidgeClassifier(n_components=n_components).fit_bags(data).predict_proba(values)
-    return propagate(features, bags, torch.as_tensor(guess, dtype=torch.float32, device=device))

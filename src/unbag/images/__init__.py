@@ -3,6 +3,8 @@
 from unbag.images.consistency import Consistency, ConsistencySettings
 from unbag.images.contrastive import ContrastiveSettings, contrastive_start
 from unbag.images.loop import ImageBags, ImageBatch, LoopSettings, train_on_bags
+from unbag.images.nets import small_net
+from unbag.images.pixels import looks_alike_mirrored, pixel_components
 from unbag.images.propagation import image_features, propagate
 
 __all__ = [
@@ -14,6 +16,9 @@ __all__ = [
     "LoopSettings",
     "contrastive_start",
     "image_features",
+    "looks_alike_mirrored",
+    "pixel_components",
     "propagate",
+    "small_net",
     "train_on_bags",
 ]

@@ -25,6 +25,7 @@ class ConsistencySettings(LoopSettings):
     memory: float = 0.7  # share of an image's earlier predictions in its average
     mixup: float = 0.5  # Beta parameter by which pairs of strong views are mixed, or 0
     hard: bool = False  # learn the likeliest class of a posterior, not all of its classes
+    hold: float = 0.0  # share of the training in which the first probabilities are kept
 
 
 class Consistency:
@@ -55,7 +56,8 @@ class Consistency:
         strong, mix = self._mixing(batch)
         of_weak, of_strong = net(torch.cat([batch.weak, strong])).chunk(2)
         own, seen = self.predictions[number], of_weak.detach().softmax(dim=1)
-        own[batch.rows] = torch.lerp(seen, own[batch.rows], self.settings.memory)
+        if batch.done >= self.settings.hold:
+            own[batch.rows] = torch.lerp(seen, own[batch.rows], self.settings.memory)
         target = mix(self._target(number, batch))
         second = (target * of_strong.log_softmax(dim=1)).sum(dim=1).mean()
         return self.proportions(of_weak, batch.bags) - self.settings.weight * second

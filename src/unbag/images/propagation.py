@@ -10,14 +10,14 @@ from unbag.bags.batch import BagBatch
 from unbag.posterior.classes import tilted_classes
 from unbag.training.batches import as_inputs
 
-N_NEIGHBOURS, N_ROUNDS = 20, 30
+N_NEIGHBOURS = 20
 TEMPERATURE = 0.1  # of the weights of neighbours
 SHARPNESS = 2.0  # power of averaged probabilities, since averaging blurs them
 TOLERANCE = 1e-4  # of a proportion
 
 
 @torch.no_grad()
-def propagate(features: Tensor, bags: BagBatch, start: Tensor) -> Tensor:
+def propagate(features: Tensor, bags: BagBatch, start: Tensor, *, n_rounds: int = 30) -> Tensor:
     """Average posteriors over near neighbours and tilt them to the bags' counts, in turn.
 
     Starts from class probabilities of the instances, such as those of a ridge regression on bag
@@ -30,7 +30,7 @@ def propagate(features: Tensor, bags: BagBatch, start: Tensor) -> Tensor:
         return tilted_classes(logits, bags, tolerance=TOLERANCE).float()
 
     posterior = posterior_of(start.clamp(min=1e-6).log())
-    for _ in range(N_ROUNDS):
+    for _ in range(n_rounds):
         averaged = torch.einsum("nk,nkc->nc", closeness, posterior[neighbours])
         posterior = posterior_of(SHARPNESS * averaged.clamp(min=1e-6).log())
     return posterior

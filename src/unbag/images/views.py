@@ -17,9 +17,10 @@ _GREY = (0.299, 0.587, 0.114)
 def weak_view(images: Tensor, generator: torch.Generator, *, flip: bool = True) -> Tensor:
     """Shift by up to an eighth of the image, and mirror half of the images."""
     n, _, height, width = images.shape
-    reach = max(1, height // 8)
-    padded = pad(images, (reach,) * 4, mode="reflect").permute(0, 2, 3, 1)
-    down, right = (_whole(n, 2 * reach + 1, images, generator) for _ in range(2))
+    reaches = [min(max(1, side // 8), side - 1) for side in (width, height)]
+    padding = [reach for reach in reaches for _ in range(2)]
+    padded = pad(images, padding, mode="reflect").permute(0, 2, 3, 1)
+    down, right = (_whole(n, 2 * reach + 1, images, generator) for reach in reversed(reaches))
     rows = down[:, None] + torch.arange(height, device=images.device)
     columns = right[:, None] + torch.arange(width, device=images.device)
     if flip:

@@ -6,7 +6,13 @@ import torch
 from torch import Tensor
 
 from unbag.estimators.image import start_posteriors
-from unbag.images import Consistency, ConsistencySettings, ImageBatch, image_features
+from unbag.images import (
+    Consistency,
+    ConsistencySettings,
+    ImageBatch,
+    image_features,
+    pixel_components,
+)
 from unbag.images.loop import Forward
 from unbag_paper.league.methods.base import Method, Start
 
@@ -15,11 +21,11 @@ __all__ = ["Ours", "OursFromStart", "OursHard"]
 
 @dataclass(eq=False)
 class Ours(Method):
-    """`unbag.images.Consistency`, as `BagImageClassifier(start_epochs=0)` trains.
+    """`unbag.images.Consistency`, from the proportions of each image's bag.
 
     Parameters
     ----------
-    weight, memory, mixup, hard
+    weight, memory, mixup, hard, hold
         As for `ConsistencySettings`.
     """
 
@@ -28,6 +34,7 @@ class Ours(Method):
     memory: float = 0.7
     mixup: float = 0.5
     hard: bool = False
+    hold: float = 0.0
 
     def begin(self, start: Start) -> None:
         """First predictions."""
@@ -62,8 +69,10 @@ class OursFromStart(Ours):
 
     name, label = "ours_start", "ours, with a start"
     needs_start = True
+    hold: float = 0.5
 
     def _first(self, start: Start) -> Tensor:
-        features = image_features(start.net, start.data.images)
+        images = start.data.images
+        candidates = [image_features(start.net, images), pixel_components(images)]
         start.net.train()
-        return start_posteriors(features, start.data.bags).to(torch.float32)
+        return start_posteriors(candidates, start.data.bags).to(torch.float32)
