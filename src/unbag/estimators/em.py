@@ -47,7 +47,7 @@ class BagEMClassifier(BlockEstimator):
         Origin of the first scores. "rate": the classifier fitted to the rate of each row's bag.
         "linear": `BagLogisticClassifier`. "ridge": `BagRidgeClassifier`. "process":
         `BagGaussianProcessClassifier`. "auto": "rate" or "process", by the likelihood of held-out
-        counts.
+        counts; of ranges of counts "rate" or "linear".
     cv : int
         Folds of whole bags.
     relaxation : float, optional
@@ -143,7 +143,9 @@ class BagEMClassifier(BlockEstimator):
             self.start_, self.runs_ = "labels", [EMRun(model, none, np.empty(0))]
             return self
         self.runs_ = []
-        starts: tuple[Start, ...] = ("rate", "process") if self.start == "auto" else (self.start,)
+        starts: tuple[Start, ...] = (
+            (self.start,) if self.start != "auto" else ("rate", _second_start(data))
+        )
         for run in range(self.n_runs):
             state = EMState(
                 data,
@@ -186,3 +188,8 @@ class BagEMClassifier(BlockEstimator):
             self.runs_.append(EMRun(fitted, Calibration(*tensors[f"slopes_{i}"]), np.empty(0)))
             # What takes no gaps when fitted takes none when read back.
             self.estimator = LogisticRegression() if isinstance(fitted, LinearModel) else None
+
+
+def _second_start(data: Bags) -> Start:
+    """What "auto" tries beside rates: of ranges of counts only the linear start can learn."""
+    return "process" if data.ranges is None else "linear"
