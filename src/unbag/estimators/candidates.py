@@ -55,7 +55,7 @@ def default_candidates(
         ("prior", BagRidgeClassifier(penalties=[ONLY_PRIOR], standardise=False)),
         ("process", BagGaussianProcessClassifier(**common)),
     ]
-    if natural or quick or not few:
+    if natural or not (few or quick):
         found.append(("logistic", BagLogisticClassifier(**common)))
     if natural and not quick:
         naive = LogisticRegression(max_iter=300)

@@ -65,18 +65,18 @@ class SmoothFeatures:
 
     def _scaled(self, X: Array, scale: Array) -> Self:
         """The same with every block centred and of unit variance, by these rows."""
-        blocks, n_steps = self._raw(X), len(self.columns)
-        factor = [1 / scale, np.ones(n_steps), np.ones(len(self.phases))]
-        for i, block in enumerate(blocks):
-            total = (block.var(axis=0) * factor[i] ** 2).sum()
-            factor[i] = factor[i] / np.sqrt(max(total, 1e-12))
-        centre = np.concatenate([block.mean(axis=0) for block in blocks])
+        values, steps, waves = self._raw(X)
+        centres = [block.mean(axis=0) for block in (values, steps, waves)]
+        # A step is zero or one, so its mean tells its variance.
+        variances = [values.var(axis=0), centres[1] * (1 - centres[1]), waves.var(axis=0)]
+        factors = [1 / scale, np.ones(len(self.columns)), np.ones(len(self.phases))]
+        for variance, factor in zip(variances, factors, strict=True):
+            factor /= np.sqrt(max((variance * factor**2).sum(), 1e-12))
         parts = self.directions, self.phases, self.columns, self.thresholds
-        return type(self)(*parts, centre, np.concatenate(factor))
+        return type(self)(*parts, np.concatenate(centres), np.concatenate(factors))
 
     def _raw(self, X: Array) -> tuple[Array, Array, Array]:
-        steps = (X[:, self.columns] > self.thresholds).astype(float)
-        return X, steps, np.cos(X @ self.directions + self.phases)
+        return X, X[:, self.columns] > self.thresholds, np.cos(X @ self.directions + self.phases)
 
     @property
     def blocks(self) -> Array:
@@ -86,8 +86,10 @@ class SmoothFeatures:
 
     def __call__(self, X: Array) -> Array:
         """Columns of shape (n_instances, n_columns)."""
-        blocks = self._raw(np.asarray(X, dtype=float))
-        return (np.concatenate(blocks, axis=1) - self.centre) * self.factor
+        columns = np.concatenate(self._raw(np.asarray(X, dtype=float)), axis=1)
+        columns -= self.centre
+        columns *= self.factor
+        return columns
 
 
 def _steps(X: Array) -> tuple[Array, Array]:
