@@ -49,8 +49,8 @@ bags of 50, and half of its first in bags of 10. The other parts were run once a
 and EM are of this state of the library; other methods did not change. Cells and draws that the
 default has not been run on are left out: among them are all bags of 10.
 
-Pages of their own: [EM around five learners](learners/README.md) and
-[the regret of the stack](regret.md).
+Pages of their own, both of the library before these changes: [EM around five
+learners](learners/README.md) and [the regret of the stack](regret.md).
 
     python benchmarks/tables/fetch.py DEST
     python benchmarks/tables/run.py --data DEST --tables all --draws {n_draws} -o FOLDER --render
