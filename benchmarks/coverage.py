@@ -1,6 +1,6 @@
 """How often nominal 95 % intervals from bags cover the truth, and how wide they are.
 
-    python benchmarks/coverage.py --seed 8                  # ten minutes; resumes where it stopped
+    python benchmarks/coverage.py --seed 9                  # ten minutes; resumes where it stopped
     python benchmarks/coverage.py --datasets 100 --only rare        # a glance at some laws
 
 Every data set is drawn from a known population, whose metrics scikit-learn computes. A law of which
@@ -261,7 +261,7 @@ def main() -> None:
     """Run what is missing, then write the summary."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--datasets", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=8)
+    parser.add_argument("--seed", type=int, default=9)
     parser.add_argument("--only", default="", help="laws whose name holds this")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     options = parser.parse_args()
