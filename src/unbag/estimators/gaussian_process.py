@@ -32,13 +32,16 @@ MAX_BAGS = 500
 LEAST_NOISE = 0.05
 
 
+@dataclass(eq=False, repr=False)
 class ProcessModel(InstanceEstimator):
     """What the processes of labels and of amounts share: options, equations, prediction."""
 
     _state = ("coef", "intercept", "variance_shares")
-    n_waves: int
-    bag_effects: bool
-    random_state: Any
+
+    _: KW_ONLY
+    n_waves: int = 300
+    bag_effects: bool = False
+    random_state: Any = None
 
     def _fit_process(self, data: Bags) -> None:
         check_whole("n_waves", self.n_waves, least=1)
@@ -76,7 +79,6 @@ class ProcessModel(InstanceEstimator):
         self.features_ = SmoothFeatures(**{name: tensors[f"features_{name}"] for name in names})
 
 
-@dataclass(eq=False, repr=False)
 class BagGaussianProcessClassifier(BagEstimator, ProcessModel):
     r"""Gaussian process regression of proportions, whose variance components the bags tell.
 
@@ -133,11 +135,6 @@ class BagGaussianProcessClassifier(BagEstimator, ProcessModel):
     True
     """
 
-    _: KW_ONLY
-    n_waves: int = 300
-    bag_effects: bool = False
-    random_state: Any = None
-
     def _fit(self, data: Bags) -> Self:
         self._fit_process(data)
         return self
@@ -147,7 +144,6 @@ class BagGaussianProcessClassifier(BagEstimator, ProcessModel):
         return self._by_task(project_to_simplex(scores) if multiclass else np.clip(scores, 0, 1))
 
 
-@dataclass(eq=False, repr=False)
 class BagGaussianProcessRegressor(BagRegressorBase, ProcessModel):
     """Gaussian process regression of single amounts from averages of bags.
 
@@ -182,11 +178,6 @@ class BagGaussianProcessRegressor(BagRegressorBase, ProcessModel):
     >>> bool(model.score(X, amounts) > 0.8)
     True
     """
-
-    _: KW_ONLY
-    n_waves: int = 300
-    bag_effects: bool = False
-    random_state: Any = None
 
     def _fit_amounts(self, data: Bags) -> None:
         self._fit_process(data)
