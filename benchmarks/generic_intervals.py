@@ -29,6 +29,7 @@ CHOSEN = (
     "8 bags of 50, errors 10 %",
     "16 bags of 50, errors 10 %",
     "30 bags of 50, three tied scores",
+    "60 bags of 25, rare positives",
     "50 bags of 50, equal, noise 0.0, errors 2 %",
 )
 METRICS = ("error", "brier", "log_loss", "auc", "average_precision", "precision", "recall", "f1")
