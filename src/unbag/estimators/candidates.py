@@ -92,7 +92,7 @@ def _trees(*, natural: bool, few: bool, quick: bool) -> list[tuple[str, str, int
         return [process] if quick else [process, ("em_linear", "linear", 15)]
     if few:
         return [process] if quick else [process, small]
-    return [("em_rate", "rate", 6)] if quick else [process, small, large]
+    return [("em_rate", "rate", 6)] if quick else [small, large]
 
 
 def first_guess(names: Sequence[str]) -> Array:
