@@ -79,7 +79,7 @@ DEPARTURES = {
 def share_found(check, make, n_bags, size, effect, options):
     rng = numpy_generator("power", options.seed, check, n_bags, size, float(effect))
     draws = (make(rng, n_bags, size, effect) for _ in range(options.draws))
-    return float(np.mean([CHECKS[check].test(*made).p_value <= LEVEL for made in draws]))
+    return float(np.mean([CHECKS[check].answer(*made).p_value <= LEVEL for made in draws]))
 
 
 def smallest_found(check, n_bags, size, options):

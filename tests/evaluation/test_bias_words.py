@@ -109,8 +109,7 @@ def drifting_with_time(rng):
     ],
 )
 def test_what_is_called_upper_is_an_upper_estimate(rng, check, make):
-    blocks = [np.arange(60) // 6] if CHECKS[check].needs_blocks else []
-    found = CHECKS[check].test(make(rng)[2], *blocks)
+    found = CHECKS[check].answer(make(rng)[2], np.arange(60) // 6)
     assert found.p_value < 1e-3 and (found.bias or CHECKS[check].bias) == "upper"
     assert gap(rng, make) > 4
 
@@ -147,7 +146,7 @@ def one_value_a_bag(rng, *, perfect):
     [("clipping", clipped), ("suppression", suppressed), ("one_value", one_value_a_bag)],
 )
 def test_what_is_called_unreliable_goes_either_way(rng, check, make):
-    found = CHECKS[check].test(make(rng, perfect=True)[2])
+    found = CHECKS[check].answer(make(rng, perfect=True)[2])
     assert found.p_value < 1e-3 and (found.bias or CHECKS[check].bias) == "unreliable"
     assert gap(rng, lambda rng: make(rng, perfect=True)) > 4
     assert gap(rng, lambda rng: make(rng, perfect=False)) < -4

@@ -1,5 +1,7 @@
 """`check_bags`: silent on random bags, loud on others, and right about the direction."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -121,10 +123,8 @@ def test_no_check_exceeds_its_level(rng):
         X = rare_values(rng, len(X)) if number % 4 < 2 else X
         X = np.column_stack([X, labels])  # features that say nothing are one of the findings
         bags = Bags.from_arrays(X, offsets=offsets, counts=counts)
-        p_values[number] = [
-            check.test(*[bags, np.arange(60) % 7][: 1 + check.needs_blocks]).p_value
-            for check in CHECKS.values()
-        ]
+        blocks = np.arange(60) % 7
+        p_values[number] = [check.answer(bags, blocks).p_value for check in CHECKS.values()]
     asked = (~np.isnan(p_values)).sum(axis=0)
     alarms = (p_values <= 0.05).sum(axis=0)
     # No number has one value a bag by chance, so that one question never arises.
@@ -449,3 +449,14 @@ def test_bags_are_no_target():
     bags = make_bags(np.zeros((20, 1)), np.arange(20) % 2, bag_size=5, seed=0)
     with pytest.raises(BagDataError, match="goes where the instances go"):
         evaluate(np.zeros(20), None, bags)
+
+
+def test_exact_questions_are_not_asked_of_noisy_proportions(rng):
+    X, _, offsets, counts = random_bags(rng, unequal=False)
+    bags = Bags.from_arrays(X, offsets=offsets, counts=counts)
+    noisy = replace(bags, noise_variance=np.full(bags.n_bags, 0.01))
+    asked = [name for name, check in CHECKS.items() if not np.isnan(check.answer(bags).p_value)]
+    assert "rounding" in asked
+    for name in ("one_class", "rounding", "suppression", "clipping"):
+        assert np.isnan(CHECKS[name].answer(noisy).p_value)
+        assert CHECKS[name].answer(noisy).detail == "proportions are noisy"

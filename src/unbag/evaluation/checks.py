@@ -36,6 +36,12 @@ class _Check:
     needs_blocks: bool = False
     exact: bool = False  # asked of exact proportions only
 
+    def answer(self, bags: Bags, blocks: Any = None) -> Answer:
+        """Answer of the test, or why it was not asked."""
+        if self.exact and bags.noise_variance is not None:
+            return not_asked("proportions are noisy")
+        return self.test(bags, blocks) if self.needs_blocks else self.test(bags)
+
 
 CHECKS: dict[str, _Check] = {
     "dispersion": _Check(
@@ -200,18 +206,12 @@ def check_made_bags(
 
 def _answers(bags: Bags, blocks: Any, level: float) -> dict[str, Answer]:
     """Answers of all tests; detected rounding is treated as known noise in the others."""
-    rounding = _asked("rounding", bags, blocks)
+    rounding = CHECKS["rounding"].answer(bags)
     step, _ = rounding_grid(bags.proportions, bags.sizes)
     if rounding.p_value <= level and step:
         bags = replace(bags, noise_variance=np.full(bags.n_bags, step**2 / 12))
-    return {name: _asked(name, bags, blocks) for name in CHECKS} | {"rounding": rounding}
-
-
-def _asked(name: str, bags: Bags, blocks: Any) -> Answer:
-    check = CHECKS[name]
-    if check.exact and bags.noise_variance is not None:
-        return not_asked("proportions are noisy")
-    return check.test(bags, blocks) if check.needs_blocks else check.test(bags)
+    answers = {name: check.answer(bags, blocks) for name, check in CHECKS.items()}
+    return answers | {"rounding": rounding}
 
 
 def _at_fault(features: Sequence[int], names: Sequence[str] | None, most: int = 3) -> str:
