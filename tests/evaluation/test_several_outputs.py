@@ -3,10 +3,14 @@
 from itertools import product
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from scipy import stats
 
+import unbag
 from unbag.bags import Bags
+from unbag.errors import BagDataError
 from unbag.evaluation import Evaluation, estimate_risk, evaluate
 from unbag.evaluation.random_groups import confusion_matrix, multiclass_log_loss
 
@@ -145,3 +149,18 @@ def test_the_calibration_error_of_few_instances_is_never_said_to_be_zero(rng):
         labels = rng.random(60) < scores
         found = evaluate(scores, None, labels.reshape(10, 6).mean(axis=1)[ids], bags=ids)
         assert found["calibration_error"].high > 0.01
+
+
+def test_named_columns_are_matched_to_the_classes(rng):
+    """Whatever their order; other names are refused."""
+    chances, _, ids, proportions = multiclass_data(rng, n_instances=900)
+    y = pd.DataFrame(proportions[ids], columns=["a", "b", "c"])
+    clf = unbag.BagRidgeClassifier().fit(chances, y, bags=ids)
+    for frame in (y[["c", "a", "b"]], pl.from_pandas(y[["b", "c", "a"]])):
+        assert clf.score(chances, frame, bags=ids) == clf.score(chances, y, bags=ids)
+        found, same = (unbag.evaluate(clf, chances, each, bags=ids) for each in (frame, y))
+        assert found["error"].value == same["error"].value
+    with pytest.raises(BagDataError, match="one per class"):
+        unbag.evaluate(clf, chances, y.rename(columns={"a": "d"}), bags=ids)
+    clf.partial_fit(chances, y[["c", "a", "b"]], bags=ids)
+    assert clf.classes_.tolist() == ["a", "b", "c"]

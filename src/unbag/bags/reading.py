@@ -12,6 +12,16 @@ from unbag.bags import validation
 from unbag.errors import BagDataError
 
 
+def in_class_order(y: Any, classes: Any) -> Any:
+    """Columns of a frame in the order of named classes; anything else as it is."""
+    wanted, names = np.asarray(classes).tolist(), list(getattr(y, "columns", ()))
+    if len(names) < 2 or not all(isinstance(name, str) for name in [*names, *wanted]):
+        return y
+    if set(names) != set(wanted):
+        raise BagDataError(f"y must have the columns {wanted}, one per class, got {names}.")
+    return y[wanted]
+
+
 def read_ids(bags: Any, offsets: Any, n_instances: int) -> tuple[Array, list[Hashable]]:
     """Position of each instance's bag, and the IDs of the bags."""
     if (bags is None) == (offsets is None):

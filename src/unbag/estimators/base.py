@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from unbag.arrays import Array
 from unbag.bags import Bags, Task, bags_of, refuse_without_bags, variance_of
-from unbag.bags.reading import read_blocks
+from unbag.bags.reading import in_class_order, read_blocks
 from unbag.bags.tasks import refuse_amounts
 from unbag.bags.validation import check_proportions_differ
 from unbag.errors import BagDataError
@@ -27,6 +27,8 @@ from unbag.evaluation.risk import estimate_risk
 
 class BagEstimator(ClassifierMixin, InstanceEstimator):
     """Base of the classifiers. Without `bags`, `fit` and `score` are supervised learning."""
+
+    classes_: Array
 
     def fit(
         self,
@@ -71,6 +73,7 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
         bags, noise_variance = bags_of(y, bags), variance_of(y, noise_variance)
         self._refuse_no_target(y)
         refuse_amounts(task, type(self).__name__)
+        y = y if reset else in_class_order(y, self.classes_)
         names = list(getattr(y, "columns", ()))
         y, given = np.asarray(y), X
         X = self._numbers(X, reset=reset)
@@ -85,9 +88,8 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
             check_proportions_differ(data.proportions)
         if reset:
             warn_of_leaks(given, data, self.encoder_)
-        self.classes_ = np.arange(max(2, data.n_outputs))
-        if data.task == "multiclass" and names:
-            self.classes_ = np.array(names)
+            named = data.task == "multiclass" and names
+            self.classes_ = np.array(names) if named else np.arange(max(2, data.n_outputs))
         self.task_ = data.task
         return data
 
@@ -100,6 +102,11 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
     def _bags_of_one(self, X: Array, y: Array, classes: Any) -> Bags:
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
+        if y.ndim > 1:
+            raise BagDataError(
+                f"y must hold one label per instance without bags, got shape {y.shape}. Pass "
+                'bags=np.arange(len(y)), and task="multilabel" for several labels.'
+            )
         if y.dtype.kind == "f" and not np.isfinite(y).all():
             raise ValueError("Input y contains NaN or infinity.")
         check_classification_targets(y)
@@ -182,7 +189,7 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
             raise ValueError(
                 "sample_weight cannot be used with bags: a bag's proportion is an unweighted mean."
             )
-        X = self._numbers(X, reset=False)
+        X, y = self._numbers(X, reset=False), in_class_order(y, self.classes_)
         data = bags_around(X, bags=bags, y=y, noise_variance=noise_variance, task=self.task_)
         return 1.0 - estimate_risk(self._scores(X), data).value
 

@@ -110,7 +110,8 @@ def compare_models(
     """
     check_choice("loss", loss, get_args(Loss))
     check_share("confidence", confidence)
-    data, hard = bags_to_score(X, y, bags=bags, noise_variance=noise_variance), loss == "zero_one"
+    data = bags_to_score(first, X, y, bags=bags, noise_variance=noise_variance)
+    hard = loss == "zero_one"
     pair = [checked_scores(scores_of(model, X), data)[data.rows] for model in (first, second)]
     f, g = [decisions(scores, data.task) for scores in pair] if hard else pair
     gap, middle = f - g, (f + g) / 2

@@ -11,6 +11,7 @@ from sklearn.base import is_regressor
 
 from unbag.arguments import check_choice
 from unbag.bags import Bags, Task, as_bags
+from unbag.bags.reading import in_class_order
 from unbag.bags.tasks import refuse_ranges
 from unbag.errors import BagDataError
 from unbag.evaluation.amounts import evaluate_amounts
@@ -103,7 +104,7 @@ def evaluate(
     if hasattr(model, "predict") and not hasattr(model, "predict_proba") and is_regressor(model):
         task = "amount"
     given = {"noise_variance": noise_variance, "weights": weights}
-    data = bags_to_score(X, y, bags=bags, task=task, **given)
+    data = bags_to_score(model, X, y, bags=bags, task=task, **given)
     if data.task == "amount" or task == "amount":
         return amounts_by(grouping, _amounts_of(model, X), data, confidence)
     classes = np.asarray(getattr(model, "classes_", []))
@@ -167,9 +168,12 @@ def amounts_by(
     return evaluate_amounts(predictions, bags, confidence=confidence)
 
 
-def bags_to_score(X: Any, y: Any, *, bags: Any, task: Task | None = None, **given: Any) -> Bags:
+def bags_to_score(
+    model: Any, X: Any, y: Any, *, bags: Any, task: Task | None = None, **given: Any
+) -> Bags:
     """Bags for a model's scores, without the instances, which only the model needs."""
     instances = X if isinstance(X, Bags) else None
+    y = in_class_order(y, getattr(model, "classes_", ()))
     data = as_bags(instances, y, bags=bags, task=task, **given)
     refuse_ranges(data, "An evaluation")
     return data

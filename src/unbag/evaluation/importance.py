@@ -145,7 +145,7 @@ def column_importance(
     check_choice("grouping", grouping, get_args(Grouping))
     check_whole("n_repeats", n_repeats)
     check_share("confidence", confidence)
-    data = bags_to_score(X, y, bags=bags, noise_variance=noise_variance)
+    data = bags_to_score(model, X, y, bags=bags, noise_variance=noise_variance)
     values = X.X if isinstance(X, Bags) else X
     sentence = ""
     if grouping == "auto":
