@@ -99,3 +99,11 @@ def test_bad_penalties_are_named(rng):
 def test_the_shift_reaches_the_rate_for_steep_logits(scale, rng):
     logits = scale * (rng.normal(size=1000) - 2)
     assert expit(logits + shift_to_rate(logits, 0.3)).mean() == pytest.approx(0.3, abs=2e-3)
+
+
+def test_several_classes_have_probabilities_however_far_away(rng):
+    X = rng.normal(size=(400, 3))
+    clf = BagLogisticClassifier(random_state=0).fit(X, X.argmax(axis=1))
+    far = clf.predict_proba(1e6 * rng.normal(size=(50, 3)))
+    assert np.isfinite(far).all()
+    np.testing.assert_allclose(far.sum(axis=1), 1)

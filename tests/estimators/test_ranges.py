@@ -1,5 +1,6 @@
 """Bags of which only a range of counts is known: "under 5", "10 to 20 %"."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -12,6 +13,7 @@ import unbag
 from unbag import BagEMClassifier, BagLogisticClassifier, Bags, bag_posterior
 from unbag.errors import BagDataError
 from unbag.estimators.count_regression import BagCounts, shift_to_counts
+from unbag.posterior.posterior import EXACT_UP_TO
 
 
 def world(rng, *, n_bags=150, size=20):
@@ -193,6 +195,12 @@ REFUSING = {
     "natural": lambda bags: unbag.evaluate(np.full(len(bags.X), 0.5), bags, grouping="natural"),
     "risk": lambda bags: unbag.estimate_risk(np.full(len(bags.X), 0.5), bags),
     "check": unbag.check_bags,
+    "process": lambda bags: unbag.BagGaussianProcessClassifier().fit_bags(bags),
+    "events": lambda bags: unbag.BagPoissonRegressor().fit_bags(bags),
+    "boosted events": lambda bags: unbag.BagBoostingRegressor(loss="poisson").fit_bags(bags),
+    "images": lambda bags: unbag.BagImageClassifier(max_epochs=1).fit_bags(
+        replace(bags, X=bags.X.reshape(-1, 3, 1, 1))
+    ),
 }
 
 
@@ -201,3 +209,28 @@ def test_what_needs_counts_refuses_ranges(case, rng):
     X, _, ids, counts = world(rng, n_bags=40)
     with pytest.raises(BagDataError, match="ranges"):
         REFUSING[case](coarse(X, ids, counts))
+
+
+def test_labels_that_are_unknown_are_not_one_half(rng):
+    """Bags of one: a known label has the range of one number, a hidden one of both."""
+    X, labels, _, _ = world(rng, n_bags=60)
+    hidden = rng.random(len(X)) < 0.7
+    low, high = np.where(hidden, 0, labels), np.where(hidden, 1, labels)
+    bags = Bags.from_arrays(X, bags=np.arange(len(X)), counts=low, upper=high)
+    em = BagEMClassifier(LogisticRegression(), random_state=0).fit_bags(bags)
+    known = LogisticRegression().fit(X[~hidden], labels[~hidden])
+    loss = [np.mean((m.predict_proba(X[hidden])[:, 1] - labels[hidden]) ** 2) for m in (em, known)]
+    assert loss[0] < loss[1] + 0.02
+
+
+def test_the_posterior_of_a_large_range_is_nearly_that_of_its_exact_law(rng):
+    """The second bag is one instance too large for the exact law of its count."""
+    part = expit(rng.normal(size=EXACT_UP_TO) - 1)
+    scores, n = np.concatenate([part, part, [0.5]]), EXACT_UP_TO
+    ends = int(part.sum()) + np.array([5, 60])
+    bags = Bags.from_arrays(
+        np.zeros((2 * n + 1, 1)), offsets=[0, n, 2 * n + 1], counts=ends[[0, 0]], upper=ends[[1, 1]]
+    )
+    exact, gaussian = np.split(bag_posterior(scores, bags), [n])
+    np.testing.assert_allclose(gaussian[:-1], exact, atol=2e-3)
+    assert exact.sum() > part.sum() + 5

@@ -242,7 +242,8 @@ class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
 
     def _initial_score(self, data: Bags) -> Array:
         start = super()._initial_score(data)
-        return np.log(start) if self.loss == "poisson" else start
+        fewest = 0.5 / data.totals.sum()  # events, of which there may be none
+        return np.log(np.maximum(start, fewest)) if self.loss == "poisson" else start
 
     def _gradients(self, data: Bags) -> Gradients:
         if self.loss == "poisson":

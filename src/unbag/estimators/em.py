@@ -65,7 +65,7 @@ class BagEMClassifier(BlockEstimator):
     n_jobs : int
         Threads of LightGBM, if used.
     random_state : int, RandomState, Generator or None
-        Seed of folds, trees and sampled labels.
+        Seed of folds, default trees and sampled labels. An `estimator` has its own.
 
     Attributes
     ----------
@@ -136,7 +136,8 @@ class BagEMClassifier(BlockEstimator):
             n_jobs=self.n_jobs,
         )
         seed = draw_seed(self.random_state)
-        if (data.sizes == 1).all() and data.noise_variance is None:
+        known = data.noise_variance is None and data.ranges is None
+        if known and (data.sizes == 1).all():
             targets = data.proportions.reshape(data.n_bags, -1).astype(float)
             model = learner.fit(np.arange(data.n_bags), targets, seed=seed)
             none = Calibration(np.ones(data.n_outputs), np.zeros(data.n_outputs))

@@ -14,6 +14,7 @@ from torch import Tensor
 from unbag.arguments import check_device, check_whole
 from unbag.arrays import Array
 from unbag.bags import Bags
+from unbag.bags.tasks import refuse_ranges
 from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.image_start import start_posteriors
@@ -126,6 +127,7 @@ class BagImageClassifier(BagEstimator):
 
     def _fit(self, data: Bags) -> Self:
         self._check_parameters()
+        refuse_ranges(data, type(self).__name__)
         if self.task_ == "multilabel":
             raise BagDataError(
                 "y must hold proportions of classes that exclude each other, got several labels "

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, log_expit, softmax
 
 from unbag.arrays import Array
 from unbag.bags import Bags
+from unbag.bags.tasks import refuse_ranges
 from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.count_regression import BagCounts, EventCounts
@@ -22,14 +23,16 @@ class BagLogisticClassifier(BagEstimator, LikelihoodModel):
     r"""Logistic regression from bags, by the likelihood of their counts.
 
     For scores :math:`f_j = \sigma(w^\top x_j + b)` the count :math:`n_i` of a bag has mean
-    :math:`m_i = \sum_j f_j` and variance :math:`v_i = \sum_j f_j (1 - f_j)`. The weights maximise
+    :math:`m_i = \sum_j f_j` and variance :math:`v_i = \sum_j f_j (1 - f_j)`. The weights follow
+    the score of the means,
 
-    .. math:: -\frac 1 2 \sum_i \left[ \frac{(n_i - m_i)^2}{V_i} + \log V_i \right]
-              - \frac \lambda 2 \lVert w \rVert^2,
-              \qquad V_i = v_i + \tau^2 v_i^2 + k_i^2 s_i
+    .. math:: \sum_i \frac{n_i - m_i}{V_i} \nabla m_i - \lambda w,
+              \qquad V_i = v_i + \tau^2 v_i^2 + k_i^2 s_i,
 
-    where :math:`\tau^2` is the variance of a bag effect on the logits and :math:`s_i` that of known
-    noise in the proportion. The penalty is chosen by the likelihood of held-out bags.
+    as long as the Gaussian likelihood
+    :math:`-\frac 1 2 \sum_i \left[ (n_i - m_i)^2 / V_i + \log V_i \right]` grows. Here
+    :math:`\tau^2` is the variance of a bag effect on the logits and :math:`s_i` that of known noise
+    in the proportion. The penalty is chosen by the likelihood of held-out bags.
 
     Parameters
     ----------
@@ -79,8 +82,9 @@ class BagLogisticClassifier(BagEstimator, LikelihoodModel):
         return self._fit_counts(data, BagCounts.of(data))
 
     def _scores(self, X: Array) -> Array:
-        scores = expit(self._linear(X))
-        return scores / scores.sum(axis=1, keepdims=True) if self.task_ == "multiclass" else scores
+        linear = self._linear(X)
+        # Sigmoids divided by their sum, which may be too small for a number.
+        return softmax(log_expit(linear), axis=1) if self.task_ == "multiclass" else expit(linear)
 
     def _decisions(self, X: Array) -> Array:
         return self._linear(X)
@@ -148,6 +152,7 @@ class BagPoissonRegressor(BagRegressorBase, LikelihoodModel):
 
 def check_events(data: Bags) -> None:
     """Raise for values that cannot be rates of events."""
+    refuse_ranges(data, "A regression of events")
     if data.noise_variance is not None:
         raise BagDataError(
             "noise_variance is not for numbers of events, whose likelihood is Poisson. Use "

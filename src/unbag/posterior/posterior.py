@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import numpy as np
-from scipy.special import logit
+from scipy.special import logit, softmax
 
 from unbag.arguments import check_choice
 from unbag.arrays import Array
@@ -127,13 +127,21 @@ def _given_ranges(scores: Array, bags: Bags, method: Method) -> Array:
     for step in range(int((high - low).max()) + 1):
         counts = np.minimum(low + step, high)
         share = np.array([law[step] if step < len(law) else 0.0 for law in chances])
-        given = _one_label(scores, counts / bags.sizes, known, method)
-        found += np.repeat(share, bags.sizes) * given
+        likely = share > FAR
+        rows, here = np.repeat(likely, bags.sizes), known.take(np.flatnonzero(likely))
+        given = _one_label(scores[rows], (counts / bags.sizes)[likely], here, method)
+        found[rows] += np.repeat(share[likely], here.sizes) * given
     return found
 
 
 def _range_law(scores: Array, low: int, high: int) -> Array:
-    """Probabilities of the counts from `low` to `high`, which add up to one."""
+    """Probabilities of the counts from `low` to `high`, which add up to one.
+
+    Counts of large bags are taken for Gaussian.
+    """
+    if len(scores) > EXACT_UP_TO:
+        gaps = np.arange(low, high + 1) - scores.sum()
+        return np.asarray(softmax(-0.5 * gaps**2 / (scores * (1 - scores)).sum()))
     n = len(scores) + 1
     turns = np.exp(-2j * np.pi * np.arange(n // 2 + 1) / n)
     law = np.fft.irfft(np.prod(1 + scores[:, None] * (turns - 1), axis=0), n)
