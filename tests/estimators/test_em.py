@@ -235,3 +235,12 @@ def test_weights_reach_the_last_step_of_a_pipeline(rng):
     drawn = ClassifierLearner(KNeighborsClassifier(50), X, "binary")
     scores = drawn.fit(np.arange(300), targets, seed=0).scores(X)
     assert abs(scores.mean() - targets.mean()) < 4 * 0.5 / np.sqrt(300)
+
+
+def test_one_block_is_no_reason_to_fail(rng):
+    X = rng.normal(size=(200, 2))
+    bags = np.arange(200) // 10
+    y = (X[:, 0] > 0).reshape(20, 10).mean(axis=1)[bags]
+    clf = BagEMClassifier(LogisticRegression(), random_state=0)
+    fitted = clf.fit(X, y, bags=bags, blocks=np.zeros(200))
+    assert np.mean(fitted.predict(X) == (X[:, 0] > 0)) > 0.8

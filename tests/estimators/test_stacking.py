@@ -19,6 +19,7 @@ from unbag import (
     BagStackingClassifier,
     make_bags,
 )
+from unbag.errors import BagDataError
 from unbag.estimators import stack_jobs
 from unbag.estimators.stack_weights import (
     CrossFit,
@@ -344,3 +345,37 @@ def test_the_progress_bar_names_the_candidates_at_work(rng, monkeypatch):
     candidates = [("ridge", BagRidgeClassifier()), ("logistic", BagLogisticClassifier())]
     BagStackingClassifier(candidates, cv=2, verbose=True, grouping="random").fit(X, y, bags=ids)
     assert seen[:5] == ["ridge", "ridge", "logistic", "logistic", ""]
+
+
+def test_two_bags_or_two_blocks(rng):
+    X = rng.normal(size=(400, 2))
+    bags = np.arange(400) // 10
+    y = (X[:, 0] > 0).reshape(40, 10).mean(axis=1)[bags]
+    clf = BagStackingClassifier(quick=True, grouping="random", random_state=0)
+    for blocks in (bags // 20, np.zeros(400)):
+        assert clf.fit(X, y, bags=bags, blocks=blocks).predict(X).shape == (400,)
+    with pytest.raises(BagDataError, match="two bags beside each held-out fold, got 2 bags"):
+        clf.fit(X[:20], y[:20], bags=bags[:20])
+
+
+class Watcher(LogisticRegression):
+    """A classifier that takes bags, and keeps what it was told."""
+
+    def fit(self, X, y, *, bags=None, noise_variance=None, task=None):
+        self.told_ = (task, None if noise_variance is None else np.shape(noise_variance))
+        return super().fit(X, np.asarray(y) > np.median(y))
+
+
+def test_candidates_of_others_are_told_of_noise(rng):
+    X = rng.normal(size=(400, 2))
+    bags = np.arange(400) // 10
+    y = ((X[:, 0] > 0).reshape(40, 10).mean(axis=1) + 0.05 * rng.normal(size=40))[bags]
+    clf = BagStackingClassifier([("watcher", Watcher())], grouping="random", random_state=0)
+    clf.fit(X, y, bags=bags, noise_variance=0.0025)
+    assert clf.candidates_["watcher"].told_ == ("binary", (400,))
+
+
+def test_a_candidate_that_takes_no_bags_is_refused(rng):
+    X = rng.normal(size=(20, 2))
+    with pytest.raises(ValueError, match="BagEMClassifier"):
+        BagStackingClassifier([("labels", LogisticRegression())]).fit(X, X[:, 0] > 0)

@@ -81,12 +81,14 @@ def fold_numbers(n_bags: int, n_folds: int, *, seed: int) -> Array:
 
 
 def block_folds(n_bags: int, cv: int, *, seed: int, blocks: Array | None) -> Array:
-    """Fold of each bag; bags of one block are in the same fold."""
+    """Fold of each bag; blocks stay whole, unless a fold would leave fewer than two bags."""
     check_whole("cv", cv, least=2)
-    if blocks is None:
-        return fold_numbers(n_bags, cv, seed=seed)
-    _, codes = np.unique(blocks, return_inverse=True)
-    return fold_numbers(codes.max() + 1, cv, seed=seed)[codes]
+    if blocks is not None:
+        names, codes = np.unique(blocks, return_inverse=True)
+        folds = fold_numbers(len(names), cv, seed=seed)[codes]
+        if n_bags - np.bincount(folds).max() >= 2:
+            return folds
+    return fold_numbers(n_bags, cv, seed=seed)
 
 
 def take_bags(sizes: Any, *, max_rows: int, seed: int = 0) -> Array:

@@ -114,9 +114,14 @@ def check_candidates(given: Sequence[tuple[str, Any]]) -> Candidates:
     named = dict(pairs)
     if len(named) < len(pairs):
         raise ValueError(f"candidates must have names of their own, got {[n for n, _ in pairs]}.")
-    unfit = [name for name, estimator in named.items() if not hasattr(estimator, "predict_proba")]
-    if unfit:
-        raise ValueError(f"candidates must have predict_proba, which {unfit[0]!r} lacks.")
+    for name, estimator in named.items():
+        if not hasattr(estimator, "predict_proba"):
+            raise ValueError(f"candidates must have predict_proba, which {name!r} lacks.")
+        if not hasattr(estimator, "fit_bags") and "bags" not in signature(estimator.fit).parameters:
+            raise ValueError(
+                f"candidates must take bags, which {name!r} does not. Write "
+                "BagEMClassifier(estimator) to let a classifier learn from bags."
+            )
     return named
 
 
@@ -127,5 +132,9 @@ def fit_candidate(estimator: Any, data: Bags, blocks: Array | None) -> Any:
         by_blocks = blocks is not None and "blocks" in signature(model.fit_bags).parameters
         return model.fit_bags(data, blocks=blocks) if by_blocks else model.fit_bags(data)
     values = np.repeat(data.proportions, data.sizes, axis=0)
+    given: dict[str, Any] = {"task": data.task, "noise_variance": None}
+    if data.noise_variance is not None:
+        given["noise_variance"] = np.repeat(data.noise_variance, data.sizes)
+    known = {name: given[name] for name in given if name in signature(model.fit).parameters}
     ids = np.repeat(np.arange(data.n_bags), data.sizes)
-    return model.fit(data.X[data.rows], values, bags=ids)
+    return model.fit(data.X[data.rows], values, bags=ids, **known)

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
-import numpy as np
 from sklearn.utils import get_tags
 
 from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.estimators.candidates import fit_candidate
-from unbag.estimators.columns import filled
+from unbag.estimators.columns import standardised
 from unbag.parallel import Executor
 from unbag.training.progress import progress_bar
 
@@ -60,7 +59,7 @@ def scaled_features(estimator: Any, X: Array, centre: Array, scale: Array) -> Ar
     """Features as they are for candidates that take gaps; filled and scaled for others."""
     if get_tags(estimator).input_tags.allow_nan:
         return X
-    return np.asarray((filled(np.asarray(X, dtype=float), centre) - centre) / scale)
+    return standardised(X, centre, scale)
 
 
 def fit_all(executor: Executor, data: StackData, fits: Sequence[Fit], *, show: bool) -> list[Any]:

@@ -14,6 +14,7 @@ from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.bags.holdout import block_folds
 from unbag.bags.validation import check_proportions_differ
+from unbag.errors import BagDataError
 from unbag.estimators.base import BlockEstimator, RiskRepr
 from unbag.estimators.candidates import (
     Candidates,
@@ -88,7 +89,8 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
     candidates_ : dict of str to estimator
         Fitted to all bags; those whose weight is negligible are left out.
     candidate_risks_ : dict of str to Estimate
-        Cross-fitted square risk of each; empty for natural groups, where it would be biased.
+        Cross-fitted square risk of each; empty for natural groups, where it would be biased, and
+        after `load`.
     risk_ : Estimate or None
         Cross-fitted error of the mixture, whose weights for each fold come from the others; None
         for natural groups and for too few bags.
@@ -171,7 +173,7 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
         named = check_candidates(given)
         n_folds = (3 if self.quick else 5) if self.cv is None else self.cv
         folds = block_folds(data.n_bags, n_folds, seed=seed, blocks=blocks)
-        self.centre_, self.scale_ = scaled_columns(np.asarray(data.X, dtype=float))
+        self.centre_, self.scale_ = scaled_columns(data.X)
         shared = StackData(source or data, self.centre_, self.scale_, blocks)
         scores = self._cross_fitted(named, data, folds, shared)
         self._weigh(list(named), scores, data, folds, seed)
@@ -186,6 +188,11 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
     ) -> Array:
         """Scores of shape (n_candidates, n_instances, n_outputs) by fits without the bag."""
         parts = [np.flatnonzero(folds != fold) for fold in range(folds.max() + 1)]
+        if min(map(len, parts)) < 2:
+            raise BagDataError(
+                f"A stack needs at least two bags beside each held-out fold, got {data.n_bags} "
+                "bags. Fit a single learner, such as BagRidgeClassifier, or pass other blocks."
+            )
         fits: list[Fit] = [(name, e, part) for name, e in named.items() for part in parts]
         fitted = self._in_parallel(fits, shared)
         row_folds = np.repeat(folds, data.sizes)
@@ -213,7 +220,7 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
         weights = np.full(len(names), 1 / len(names))
         if data.n_bags >= MIN_BAGS and len(names) > 1:
             weights = bagged_weights(cross, by=by, seed=seed, guess=guess)
-        weights = np.where(weights < NEGLIGIBLE, 0, weights)
+        weights = np.where(weights < min(NEGLIGIBLE, weights.max()), 0, weights)
         self.weights_ = dict(zip(names, (weights / weights.sum()).tolist(), strict=True))
         self.candidate_risks_: dict[str, Estimate] = {}
         self.risk_: Estimate | None = None
