@@ -9,7 +9,13 @@ from scipy.linalg import null_space
 from scipy.stats import multivariate_normal
 from sklearn.metrics import roc_auc_score
 
-from unbag import BagGaussianProcessClassifier, BagRidgeClassifier, Bags
+from unbag import (
+    BagGaussianProcessClassifier,
+    BagGaussianProcessRegressor,
+    BagRidgeClassifier,
+    Bags,
+)
+from unbag.errors import BagDataError
 from unbag.estimators.closed_form import BagStatistics
 from unbag.estimators.gaussian_process import (
     BagProcess,
@@ -175,3 +181,16 @@ def test_several_classes_and_labels(rng):
         clf = BagGaussianProcessClassifier(random_state=0).fit(X, y, bags=ids, task=task)
         found = clf.predict(X) if task == "multilabel" else np.eye(3)[clf.predict(X)]
         assert (found == labels).mean() > 0.85
+
+
+def test_constant_amounts_are_predicted(rng):
+    model = BagGaussianProcessRegressor(random_state=0)
+    model.fit(rng.normal(size=(50, 2)), np.full(50, 3.0))
+    np.testing.assert_allclose(model.predict(rng.normal(size=(5, 2))), 3.0)
+
+
+def test_a_column_beyond_double_precision_is_named(rng):
+    X = rng.normal(size=(50, 3))
+    X[:, 1] *= 1e200
+    with pytest.raises(BagDataError, match="column 1 reaches"):
+        BagGaussianProcessClassifier().fit(X, X[:, 0] > 0)

@@ -209,7 +209,7 @@ def test_standardised_solutions_follow_the_units(rng):
 def test_numbers_whose_squares_overflow_are_refused(rng):
     X, y, bags = random_bags(rng)
     X[:, 2] *= 1e200
-    with pytest.raises(BagDataError, match=r"column 2 reach .*Rescale it"):
+    with pytest.raises(BagDataError, match=r"column 2 reaches .*Rescale it"):
         BagRidgeClassifier().fit(X, y, bags=bags)
 
 
@@ -270,3 +270,47 @@ def test_chance_does_not_standardise(rng):
     np.testing.assert_array_equal(
         found.coef_, BagRidgeClassifier(standardise=False).fit(X, y, bags=ids).coef_
     )
+
+
+@pytest.mark.parametrize("constant", [1.7e9 + 0.1, 1.7e12 + 0.1, 0.7])
+@pytest.mark.parametrize("standardise", [True, False, None])
+def test_a_constant_column_has_no_weight(rng, constant, standardise):
+    """Its bag means differ by rounding, which a fit without a penalty would explain labels by."""
+    X, y, bags = random_bags(rng, n_bags=40)
+    X = np.column_stack([X, np.full(len(X), constant)])
+    clf = BagRidgeClassifier(penalties=[1e-6], standardise=standardise).fit(X, y, bags=bags)
+    assert clf.coef_[-1] == 0
+    assert np.abs(clf.coef_[:-1]).max() > 0
+
+
+def test_the_scale_is_not_chosen_against_the_estimated_error():
+    """Noise makes estimated errors negative, and a margin in per cent of them would reverse."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        sizes = np.full(12, 5.0)
+        noisy = BagStatistics(
+            rng.normal(size=(12, 3)), rng.random((12, 1)), sizes, np.full(12, 0.3)
+        )
+        clf = BagRidgeClassifier()
+        chosen, *_ = clf._best(noisy)
+        plain = RidgeSolution(noisy, standardise=False)
+        grid = np.logspace(-6, 4, 60)
+        assert chosen.min() <= min(plain.leave_one_out(p) for p in grid) + 1e-12
+
+
+def test_labels_do_not_become_numbers_when_bags_are_added(rng):
+    X, y, bags = random_bags(rng)
+    words = np.where(X[:, 0] > 0, "yes", "no")
+    clf = BagRidgeClassifier().partial_fit(X, words).partial_fit(X, y, bags=bags)
+    assert clf.classes_.tolist() == ["no", "yes"]
+    assert set(clf.predict(X)) == {"no", "yes"}
+
+
+def test_several_labels_without_bags_are_refused(rng):
+    X = rng.normal(size=(30, 3))
+    with pytest.raises(BagDataError, match="one label per instance without bags"):
+        BagRidgeClassifier().fit(X, (X > 0).astype(int))
+    one_each = BagRidgeClassifier().fit(
+        X, (X > 0).astype(float), bags=np.arange(30), task="multilabel"
+    )
+    assert one_each.task_ == "multilabel"

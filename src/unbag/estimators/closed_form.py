@@ -20,7 +20,6 @@ LABEL_VARIANCE = 0.25  # the largest that a label can have, and that of a guess
 LARGEST_FEATURE = 1e140  # squares, times as many rows as there may be, are finite
 NUMBERS_AT_ONCE = 2_000_000  # gathered for bag means
 CHUNK = 8192  # rows that are multiplied at once
-OF_BAGS = "means", "proportions", "sizes", "noise"
 # Directions whose variance is below this share of the largest are linear dependences of reports.
 DEPENDENT = 1e-9
 
@@ -42,25 +41,12 @@ class BagStatistics:
         variance = single_variance(data.task, values, sizes, noise)
         return cls(_bag_means(data), values, sizes, noise, variance)
 
-    def check(self) -> None:
-        """Raise if squares of features exceed double precision."""
-        largest = np.abs(self.means).max(axis=0)
-        if not (largest < LARGEST_FEATURE).all():
-            column = int(np.argmax(largest))
-            raise BagDataError(
-                f"X must hold numbers below {LARGEST_FEATURE:g} in size, but the bag means of "
-                f"column {column} reach {largest[column]:.3g}. Rescale it, or take its logarithm."
-            )
-
     def joined(self, other: BagStatistics) -> BagStatistics:
         """Statistics of these bags and others."""
-        pairs = {name: (getattr(self, name), getattr(other, name)) for name in OF_BAGS}
+        of_bags = "means", "proportions", "sizes", "noise"
+        pairs = {name: (getattr(self, name), getattr(other, name)) for name in of_bags}
         both: dict[str, Any] = {name: np.concatenate(pair) for name, pair in pairs.items()}
         return replace(self, **both)
-
-    def take(self, chosen: Array) -> BagStatistics:
-        """Of some of the bags."""
-        return replace(self, **{name: getattr(self, name)[chosen] for name in OF_BAGS})
 
     def along(self, directions: Array) -> BagStatistics:
         """Statistics of the features projected on directions, one per column."""
@@ -72,6 +58,17 @@ class BagStatistics:
         return residual_weights(self.sizes, self.noise, self.variance)
 
 
+def check_sizes(features: Array) -> None:
+    """Raise if squares of features exceed double precision."""
+    largest = np.maximum(features.max(axis=0), -features.min(axis=0)).astype(float)
+    if not (largest < LARGEST_FEATURE).all():
+        column = int(np.argmax(largest))
+        raise BagDataError(
+            f"X must hold numbers below {LARGEST_FEATURE:g} in size, but column {column} reaches "
+            f"{largest[column]:.3g}. Rescale it, or take its logarithm."
+        )
+
+
 def single_variance(task: Task, averages: Array, sizes: Array, noise: Array) -> float:
     """Variance of single labels at most, or of amounts by the method of Mandel and Paule.
 
@@ -81,8 +78,10 @@ def single_variance(task: Task, averages: Array, sizes: Array, noise: Array) -> 
     if task != "amount":
         return LABEL_VARIANCE
     values = averages.reshape(-1)
+    if not noise.any() or len(values) < 2:
+        return 1.0
     highest = pairwise_value(values - np.average(values, weights=sizes), sizes)
-    if not noise.any() or highest == 0:
+    if highest == 0:
         return 1.0
 
     def excess(logarithm: float) -> float:
@@ -147,8 +146,9 @@ class RidgeSolution:
         self.mean_x = self.share @ bags.means
         self.mean_y = self.share @ bags.proportions
         root = np.sqrt(self.share)[:, None]
-        self.design = root * (bags.means - self.mean_x)
-        self.scale = _deviations(self.design) if standardise else np.ones(self.design.shape[1])
+        self.design = root * _deviations(bags.means, self.mean_x)
+        lengths = np.sqrt((self.design**2).sum(axis=0))
+        self.scale = np.where(lengths > 0, lengths, 1.0) if standardise else np.ones(len(lengths))
         self.design /= self.scale
         self.target = root * (bags.proportions - self.mean_y)
         self.squares, self.left = _eigenvectors(self.design)
@@ -177,10 +177,11 @@ class RidgeSolution:
         return weights, self.mean_y - self.mean_x @ weights
 
 
-def _deviations(design: Array) -> Array:
-    """Deviation of each column; one for columns that vary by rounding only."""
-    deviations = np.sqrt((design**2).sum(axis=0))
-    return np.where(deviations > 1e-12 * max(deviations.max(), 1e-300), deviations, 1.0)
+def _deviations(means: Array, centre: Array) -> Array:
+    """Differences from the centre; zero in columns whose means differ by rounding only."""
+    found = means - centre
+    found[:, np.abs(found).max(axis=0) <= 1e-12 * np.abs(means).max(axis=0)] = 0
+    return np.asarray(found)
 
 
 def _eigenvectors(design: Array) -> tuple[Array, Array]:

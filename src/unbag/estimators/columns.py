@@ -12,6 +12,7 @@ def scaled_columns(X: Array) -> tuple[Array, Array]:
 
     A column without any value has the centre 0.
     """
+    X = np.asarray(X, dtype=float)
     missing = np.isnan(X).all(axis=0)
     if missing.any():
         X = np.where(missing, 0.0, X)
@@ -19,6 +20,11 @@ def scaled_columns(X: Array) -> tuple[Array, Array]:
     two = ((low == X) | (high == X) | np.isnan(X)).all(axis=0)
     scale = np.where(two, high - low, np.nanstd(X, axis=0))
     return centre, np.where(scale > 1e-12 * np.abs(centre), scale, 1.0)
+
+
+def standardised(X: Array, centre: Array, scale: Array) -> Array:
+    """Columns in units of `scale`, with missing values at the centre."""
+    return np.asarray((filled(np.asarray(X, dtype=float), centre) - centre) / scale)
 
 
 def filled(X: Array, values: Array) -> Array:

@@ -176,7 +176,7 @@ def fit_logits(
     effects: bool = False,
     n_steps: int = 25,
 ) -> LogitFit:
-    r"""Maximise the penalised likelihood of counts by Fisher scoring.
+    r"""Follow the score of the counts' means, as long as their penalised likelihood grows.
 
     With :math:`m_i` the sum of a bag's scores, :math:`D_i` its derivative by the weights and
     :math:`V_i` the variance of the count, a step solves :math:`(\sum_i D_i D_i^\top / V_i +

@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 
 from unbag.arrays import Array
 from unbag.bags import Bags, Task
-from unbag.estimators.columns import filled, scaled_columns
+from unbag.estimators.columns import scaled_columns, standardised
 from unbag.estimators.count_regression import SUREST, BagCounts, fold_slope, shift_to_counts
 from unbag.estimators.gaussian_process import BagGaussianProcessClassifier
 from unbag.estimators.logistic_and_poisson import BagLogisticClassifier
@@ -126,7 +126,7 @@ def started(state: EMState, start: Start) -> tuple[Array, Calibration, Array, Ar
         rates = np.repeat(np.clip(values, 0, 1), state.bags.sizes, axis=0)
         return *calibrated(state, state.out_of_fold(rates), widest=True), rates
     centre, scale = scaled_columns(state.bags.X)
-    X = (filled(state.bags.X, centre) - centre) / scale
+    X = standardised(state.bags.X, centre, scale)
     data, found = replace(state.bags, X=X), np.empty((len(X), state.bags.n_outputs))
     penalties = None
     if start == "linear":

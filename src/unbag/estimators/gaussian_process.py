@@ -15,7 +15,7 @@ from unbag.arguments import check_whole
 from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.estimators.base import BagEstimator
-from unbag.estimators.closed_form import BagStatistics, project_to_simplex
+from unbag.estimators.closed_form import BagStatistics, check_sizes, project_to_simplex
 from unbag.estimators.instances import InstanceEstimator
 from unbag.estimators.regressor_base import BagRegressorBase
 from unbag.estimators.smooth_features import SmoothFeatures
@@ -46,6 +46,7 @@ class ProcessModel(InstanceEstimator):
     def _fit_process(self, data: Bags) -> None:
         check_whole("n_waves", self.n_waves, least=1)
         seed, data = draw_seed(self.random_state), data.gathered()
+        check_sizes(data.X)
         self.features_ = SmoothFeatures.of(data.X, n_waves=self.n_waves, seed=seed)
         chosen = numpy_generator(seed, "evidence").permutation(data.n_bags)[:MAX_BAGS]
         few = reduce(BagStatistics.joined, column_means(self.features_, data.take(np.sort(chosen))))
@@ -268,7 +269,7 @@ def label_variances(data: Bags) -> list[float]:
         rates = np.clip(rates, 0.001, 0.999)
         return list(rates * (1 - rates))
     squares = bags.weights @ (bags.proportions - rates) ** 2
-    return list(squares / max(data.n_bags - 1, 1))
+    return [variance or 1.0 for variance in squares / max(data.n_bags - 1, 1)]
 
 
 def prior_draws(seed: int, *, bag_effects: bool) -> Array:

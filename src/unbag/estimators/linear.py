@@ -16,9 +16,10 @@ from unbag.estimators.closed_form import (
     BagStatistics,
     RidgeSolution,
     check_reports,
+    check_sizes,
     joint_statistics,
 )
-from unbag.estimators.columns import filled, scaled_columns
+from unbag.estimators.columns import filled, scaled_columns, standardised
 from unbag.estimators.count_regression import BagCounts, LogitFit, fit_logits
 from unbag.estimators.instances import TABLES_WITH_GAPS, InstanceEstimator
 from unbag.randomness import draw_seed
@@ -85,7 +86,7 @@ class RidgeModel(LinearEstimator):
 
     def _best(self, statistics: BagStatistics) -> tuple[Array, float, Array, Array]:
         """Error of each penalty, and the best penalty with its weights and intercept."""
-        statistics.check()
+        check_sizes(statistics.means)
         grid = penalty_grid(self.penalties, np.logspace(-6, 4, 60))
         # Features in common units are better left alone, features in units of their own are not. An
         # error from n bags has a relative standard error of sqrt(2/n); less than that is chance.
@@ -94,7 +95,8 @@ class RidgeModel(LinearEstimator):
             solution = RidgeSolution(statistics, standardise=standardise)
             found.append((np.array([solution.leave_one_out(p) for p in grid]), solution))
         errors, solution = found[0]
-        if found[-1][0].min() < errors.min() * (1 - np.sqrt(2 / len(statistics.sizes))):
+        chance = np.sqrt(2 / len(statistics.sizes)) * abs(errors.min())
+        if found[-1][0].min() < errors.min() - chance:
             errors, solution = found[-1]
         penalty = float(grid[errors.argmin()])
         return errors, penalty, *solution.coefficients(penalty)
@@ -109,7 +111,7 @@ class RidgeModel(LinearEstimator):
 class LikelihoodModel(LinearEstimator):
     """Linear predictors by the likelihood of counts, with a cross-validated penalty."""
 
-    _state = ("coef", "intercept", "penalty", "effect_variance", "missing")
+    _state = ("coef", "intercept", "penalty", "effect_variance", "fill_values")
     _checks = TABLES_WITH_GAPS
     bag_effects = False
 
@@ -121,14 +123,14 @@ class LikelihoodModel(LinearEstimator):
         grid = np.sort(penalty_grid(self.penalties, np.geomspace(0.3, 3e4, 10)))[::-1]
         X = np.asarray(data.X, dtype=float)[data.rows]
         centre, scale = scaled_columns(X)
-        X = np.column_stack([(filled(X, centre) - centre) / scale, np.ones(len(X))])
+        X = np.column_stack([standardised(X, centre, scale), np.ones(len(X))])
         self.penalty_ = self._best(X, outputs, grid) if len(grid) > 1 else float(grid[0])
         fits = [_path(X, counts, [self.penalty_], self.bag_effects)[0] for counts in outputs]
         weights = np.stack([fit.weights for fit in fits], axis=1)
         coefficients = weights[:-1] / scale[:, None]
         self._set_weights(coefficients, weights[-1] - centre @ coefficients)
         self.effect_variance_ = np.array([fit.effect for fit in fits])
-        self.missing_ = centre
+        self.fill_values_ = centre
         return self
 
     def _best(self, X: Array, outputs: Sequence[BagCounts], grid: Array) -> float:
@@ -146,7 +148,7 @@ class LikelihoodModel(LinearEstimator):
         return float(grid[losses.argmin()])
 
     def _linear(self, X: Array) -> Array:
-        return filled(np.asarray(X, dtype=float), self.missing_) @ self.coef_ + self.intercept_
+        return filled(np.asarray(X, dtype=float), self.fill_values_) @ self.coef_ + self.intercept_
 
 
 def _path(X: Array, counts: BagCounts, penalties: Any, effects: bool) -> list[LogitFit]:

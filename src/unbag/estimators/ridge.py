@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from unbag.arguments import check_whole
 from unbag.arrays import Array
 from unbag.bags import Bags, Task
 from unbag.bags.validation import check_proportions_differ
@@ -106,11 +107,8 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
         wanted = self.n_components
         if wanted == "auto":
             return [2**power for power in range(2, 20) if 2**power < n_features] + [n_features]
-        if wanted is None or isinstance(wanted, str) or wanted < 1:
-            raise ValueError(
-                f"n_components must be a positive whole number, 'auto' or None, got {wanted!r}."
-            )
-        return [min(int(wanted), n_features)]
+        check_whole("n_components", wanted)
+        return [min(int(wanted), n_features)]  # type: ignore[arg-type]
 
     def fit_means(
         self,
