@@ -24,6 +24,7 @@ from unbag.images import (
     ConsistencySettings,
     ContrastiveSettings,
     ImageBags,
+    class_probabilities,
     contrastive_start,
     image_features,
     looks_alike_mirrored,
@@ -33,7 +34,7 @@ from unbag.images import (
 from unbag.images.consistency import fine_tune
 from unbag.models import get_model
 from unbag.randomness import derive_seed, draw_seed
-from unbag.training.batches import all_bags, as_inputs
+from unbag.training.batches import all_bags
 
 Auto = Literal["auto"]
 SMALL = "small"
@@ -87,6 +88,8 @@ class BagImageClassifier(BagEstimator):
         Their averaged probabilities are the predictions.
     start_ : array of shape (n_instances, n_classes)
         Posteriors after the second stage; a loaded model has none.
+    flip_ : bool
+        Whether images were mirrored. Then predictions are averaged with those of the mirror image.
     classes_ : array
         Labels that `predict` gives.
 
@@ -143,8 +146,8 @@ class BagImageClassifier(BagEstimator):
         bagged = ImageBags(images[rows], all_bags(data, device=images.device))
         n_classes = bagged.bags.targets.shape[1]
         nets = [self._net(n_classes, derive_seed(seed, n)) for n in range(self.n_nets)]
-        flip = looks_alike_mirrored(bagged.images) if self.flip == "auto" else self.flip
-        options: dict[str, Any] = {"flip": flip, "seed": seed, "progress": self.progress}
+        self.flip_ = looks_alike_mirrored(bagged.images) if self.flip == "auto" else self.flip
+        options: dict[str, Any] = {"flip": self.flip_, "seed": seed, "progress": self.progress}
         start = self._start(nets, bagged, options)
         self.start_ = np.full((len(images), n_classes), np.nan)
         self.start_[data.rows] = start.cpu().numpy()
@@ -241,17 +244,14 @@ class BagImageClassifier(BagEstimator):
             candidates.insert(0, image_features(first, data.images))
         return start_posteriors(candidates, data.bags, self.n_components, seed=options["seed"])
 
-    @torch.no_grad()
     def _scores(self, X: Array) -> Array:
         if X.shape[1:] != self.input_shape_:
             raise BagDataError(
                 f"X must be images of shape {self.input_shape_}, as in fit, got {X.shape[1:]}."
             )
-        found = []
-        for part in self._images(X).split(1000):
-            x = as_inputs(part)
-            found.append(sum(net(x).softmax(dim=1) for net in self.nets_).cpu() / len(self.nets_))
-        scores = torch.cat(found).double().numpy()
+        images = self._images(X)
+        found = [class_probabilities(net, images, mirrored=self.flip_) for net in self.nets_]
+        scores = torch.stack(found).mean(dim=0).double().cpu().numpy()
         return scores[:, 1] if self.task_ == "binary" else scores
 
     def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -260,7 +260,8 @@ class BagImageClassifier(BagEstimator):
             for number, net in enumerate(self.nets_)
             for name, value in net.state_dict().items()
         }
-        return {"input_shape": list(self.input_shape_), "net": self._model_name()}, tensors
+        about = {"input_shape": list(self.input_shape_), "net": self._model_name()}
+        return about | {"flip": bool(self.flip_)}, tensors
 
     def _restore(
         self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
@@ -268,7 +269,7 @@ class BagImageClassifier(BagEstimator):
         if description["net"] is None:
             raise ModelFolderError(f"{folder} holds a net of your own, which cannot be read back.")
         self.device, self.model = "cpu", description["net"]
-        self.input_shape_ = tuple(description["input_shape"])
+        self.input_shape_, self.flip_ = tuple(description["input_shape"]), description["flip"]
         self.nets_ = []
         for number in range(self.n_nets):
             net = self._net(len(self.classes_), 0)

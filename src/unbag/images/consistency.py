@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from unbag.images.loop import Forward, ImageBags, ImageBatch, LoopSettings, train_on_bags
+from unbag.images.loop import ImageBags, ImageBatch, Learner, LoopSettings, train_on_bags
 from unbag.posterior.classes import tilted_classes
 from unbag.rules import ProportionLog
 
@@ -51,7 +51,7 @@ class Consistency:
         self.predictions = [start.clone() for _ in range(n_nets)]
         self.settings, self.proportions = settings, ProportionLog()
 
-    def __call__(self, net: Forward, batch: ImageBatch, number: int = 0) -> Tensor:
+    def __call__(self, net: Learner, batch: ImageBatch, number: int = 0) -> Tensor:
         """The loss of one net; its predictions of the weak views are kept."""
         strong, mix = self._mixing(batch)
         of_weak, of_strong = net(torch.cat([batch.weak, strong])).chunk(2)

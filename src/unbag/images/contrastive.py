@@ -15,7 +15,7 @@ from unbag.randomness import derive_seed
 from unbag.training.batches import as_inputs
 from unbag.training.progress import progress_bar
 
-LEARNING_RATE, WEIGHT_DECAY = 0.4, 1e-4
+LEARNING_RATE, WEIGHT_DECAY = 0.5, 5e-4
 TEMPERATURE = 0.2  # small ones look at the nearest images only
 
 

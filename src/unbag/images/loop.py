@@ -30,7 +30,6 @@ class LoopSettings:
     n_epochs: int = 200
     images_per_batch: int = 1024
     learning_rate: float = 0.03
-    compile: bool = False  # whether `torch.compile` translates the net first
 
 
 @dataclass(frozen=True)
@@ -74,11 +73,39 @@ class ImageBatch:
         return strong_view(self.images, self.generator, flip=self.flip)
 
 
-Forward = Callable[[Tensor], Tensor]
-"""Logits of images in single precision, from a net in training."""
+class Learner:
+    """A net, its descent, and a running average of its weights, which predicts better."""
 
-Objective = Callable[[Forward, ImageBatch, int], Tensor]
-"""The loss of a net on a batch; the number says which of the nets it is."""
+    def __init__(self, net: nn.Module, settings: LoopSettings, n_steps: int) -> None:
+        self.n_updates = 0
+        self.optimization = Optimization(net, settings.learning_rate, WEIGHT_DECAY, n_steps)
+        self.average = copy.deepcopy(net).eval().requires_grad_(False)
+        self._pairs = _pairs_of_tensors(self.average, net)
+        self.net = net.train()
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Logits of the net in training, in single precision."""
+        with self.optimization.precision():
+            return self.net(x).float()
+
+    def step(self, loss: Tensor) -> None:
+        """Move the weights once, and their average after them: quickly at first."""
+        self.optimization.step(loss)
+        self.n_updates += 1
+        decay = min(AVERAGE_DECAY, self.n_updates / (self.n_updates + 10))
+        with torch.no_grad():
+            torch._foreach_lerp_(*self._pairs, 1 - decay)
+
+
+def _pairs_of_tensors(average: nn.Module, net: nn.Module) -> tuple[list[Tensor], list[Tensor]]:
+    """Weights and statistics of two nets of one kind; counts of batches are left out."""
+    pairs = zip(average.state_dict().values(), net.state_dict().values(), strict=True)
+    means, values = zip(*((m, v) for m, v in pairs if m.is_floating_point()), strict=True)
+    return list(means), list(values)
+
+
+Objective = Callable[[Learner, ImageBatch, int], Tensor]
+"""The loss of a learner on a batch; the number says which of the learners it is."""
 
 
 def train_on_bags(
@@ -97,7 +124,7 @@ def train_on_bags(
     n_bags = data.bags.n_bags
     n_batches = max(1, min(n_bags, len(data.images) // settings.images_per_batch))
     per_batch, n_steps = n_bags // n_batches, settings.n_epochs * n_batches
-    learners = [_Learner(net, settings, n_steps) for net in nets]
+    learners = [Learner(net, settings, n_steps) for net in nets]
     averages = [learner.average for learner in learners]
     with progress_bar("training on bags", settings.n_epochs, show=progress) as tick:
         for epoch in range(settings.n_epochs):
@@ -109,38 +136,11 @@ def train_on_bags(
                 x = as_inputs(data.images[rows])
                 batch = ImageBatch(x, bags, rows, done, generator, flip)
                 for number, learner in enumerate(learners):
-                    learner.step(objective(learner.forward, batch, number))
+                    learner.step(objective(learner, batch, number))
             if after_epoch is not None:
                 after_epoch(averages)
             tick(lambda: f"loss {learners[0].optimization.last_loss:.3f}")
     return averages
-
-
-class _Learner:
-    """A net, its descent, and a running average of its weights, which predicts better."""
-
-    def __init__(self, net: nn.Module, settings: LoopSettings, n_steps: int) -> None:
-        self.net, self.n_updates = net.train(), 0
-        self.call: Forward = torch.compile(net) if settings.compile else net
-        self.optimization = Optimization(net, settings.learning_rate, WEIGHT_DECAY, n_steps)
-        self.average = copy.deepcopy(net).eval().requires_grad_(False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Logits in single precision."""
-        with self.optimization.precision():
-            return self.call(x).float()
-
-    def step(self, loss: Tensor) -> None:
-        """Move the weights once, and their average after them: quickly at first."""
-        self.optimization.step(loss)
-        self.n_updates += 1
-        decay = min(AVERAGE_DECAY, self.n_updates / (self.n_updates + 10))
-        pairs = zip(self.average.state_dict().values(), self.net.state_dict().values(), strict=True)
-        for mean, new in pairs:
-            if mean.is_floating_point():
-                mean.lerp_(new, 1 - decay)
-            else:
-                mean.copy_(new)
 
 
 class Optimization:

@@ -8,7 +8,6 @@ from torch.nn.functional import normalize
 
 from unbag.bags.batch import BagBatch
 from unbag.posterior.classes import tilted_classes
-from unbag.training.batches import as_inputs
 
 N_NEIGHBOURS = 20
 TEMPERATURE = 0.1  # of the weights of neighbours
@@ -52,10 +51,3 @@ def nearest_neighbours(
         found.append(indices)
         closeness.append(torch.softmax(values / TEMPERATURE, dim=1))
     return torch.cat(found), torch.cat(closeness)
-
-
-@torch.no_grad()
-def image_features(net: torch.nn.Module, images: Tensor, *, chunk: int = 2000) -> Tensor:
-    """Features of every image, by a net that has a method `features`."""
-    net.eval()
-    return torch.cat([net.features(as_inputs(part)).float() for part in images.split(chunk)])  # type: ignore[operator]

@@ -28,7 +28,6 @@ def images(
     rates: Annotated[int | None, typer.Option(min=1, help="How many learning rates.")] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     workers: Annotated[int, typer.Option(min=1, help="Runs that share the device.")] = 1,
-    compile_nets: Annotated[bool, typer.Option("--compile", help="Compile nets first.")] = False,
     minutes: Annotated[float | None, typer.Option(min=0, help="Stop cleanly before this.")] = None,
     data: Annotated[Path | None, typer.Option(help="Folder that holds the data files.")] = None,
     store: Annotated[Path, typer.Option(help="Folder of rows.")] = Path("paper/results/images"),
@@ -61,7 +60,6 @@ def images(
         deadline = None if minutes is None else begun + 60 * minutes
         machine: dict[str, Any] = {
             "device": device,
-            "compile": compile_nets,
             "deadline": deadline,
             "starts": starts,
         }

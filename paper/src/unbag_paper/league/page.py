@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -43,6 +44,8 @@ def league_page(grid: LeagueGrid, rows: Sequence[LeagueRow]) -> str:
     ]
     parts += [_table(grid, kind, found) for kind in grid.bags]
     parts.append(_costs(grid, found))
+    others = _other_runs(grid, rows)
+    parts += [others] if others.rows else []
     return render(grid.title, parts, format="md")
 
 
@@ -89,6 +92,37 @@ def accuracy(runs: Sequence[LeagueRow], by: Choice) -> str:
     if len(values) == 1:
         return f"{values[0]:.1f} (1)"
     return f"{values.mean():.1f} ± {values.std(ddof=1) / len(values) ** 0.5:.1f} ({len(values)})"
+
+
+def _other_runs(grid: LeagueGrid, rows: Sequence[LeagueRow]) -> Table:
+    """Runs of the same methods and net with settings that are not the table's."""
+    cells, methods = set(grid.cells()), set(grid.methods)
+    lines = [
+        _one_run(row)
+        for row in rows
+        if (row.spec.dataset, row.spec.net) == (grid.dataset, grid.net)
+        and row.spec.method in methods
+        and row.spec.cell not in cells
+    ]
+    header = ("method", "bags of", "epochs", "rate", "options", "accuracy", "minutes", "at once")
+    title = "Runs with other settings: accuracy after the last epoch on the test set."
+    return Table(title, header, tuple(sorted(lines, key=lambda texts: [t.text for t in texts[:2]])))
+
+
+def _one_run(row: LeagueRow) -> tuple[Text, ...]:
+    spec, outcome = row.spec, row.outcome
+    options = ", ".join(f"{name} {value}" for name, value in json.loads(spec.options).items())
+    texts = (
+        _label(spec.method),
+        f"{spec.bag_size:4}",
+        f"{spec.start_epochs} + {spec.epochs}",
+        f"{spec.learning_rate:g}",
+        options or "-",
+        f"{100 * (1 - row.chosen('last')[1]):.1f}",
+        f"{outcome['seconds'] / 60:.1f}",
+        str(outcome.get("workers", 1)),
+    )
+    return tuple(map(Text, texts))
 
 
 def _costs(grid: LeagueGrid, found: dict[RunSpec, list[LeagueRow]]) -> Table:

@@ -127,8 +127,7 @@ def _train(
     except OutOfTime:
         return None, {}
     spent = round(time.monotonic() - begun, 2)
-    how = {"seconds": spent, "settings": {"compile": machine.compile}}
-    return arrays, how | provenance(machine.device)
+    return arrays, {"seconds": spent} | provenance(machine.device)
 
 
 def _describe(run: RunSpec, outcome: dict[str, Any], arrays: dict[str, Any]) -> str:

@@ -20,13 +20,13 @@ from unbag.images import (
     ContrastiveSettings,
     ImageBags,
     LoopSettings,
+    class_probabilities,
     contrastive_start,
     train_on_bags,
 )
 from unbag.models import get_model
 from unbag.randomness import derive_seed
 from unbag.rules import ProportionLog
-from unbag.training.batches import as_inputs
 from unbag_paper.data import Labelled
 from unbag_paper.league.bags import divide
 from unbag_paper.league.methods import Start
@@ -49,8 +49,6 @@ class Machine:
     Attributes
     ----------
     device : str
-    compile : bool
-        Whether nets are translated by `torch.compile` first.
     deadline : float, optional
         Value of `time.monotonic()` at which a run is given up.
     starts : path, optional
@@ -58,7 +56,6 @@ class Machine:
     """
 
     device: str = "cpu"
-    compile: bool = False
     deadline: float | None = None
     starts: Path | None = None
 
@@ -88,19 +85,22 @@ def _train(
     spec: RunSpec, data: Labelled, bags: ImageBags, checks: _Checks, machine: Machine
 ) -> None:
     net, method = _net(spec, data, machine), spec.make_method()
-    flip = spec.dataset not in NEVER_MIRRORED
     if method.needs_start:
-        load_or_train_start(net, spec, data, machine, flip)
+        load_or_train_start(net, spec, data, machine)
     method.begin(Start(net, bags))
     settings = LoopSettings(
         n_epochs=spec.epochs,
         images_per_batch=spec.images_per_batch,
         learning_rate=spec.learning_rate,
-        compile=machine.compile,
     )
     seed = derive_seed("league", spec.seed, "batches")
-    options: dict[str, Any] = {"settings": settings, "flip": flip, "seed": seed}
+    options: dict[str, Any] = {"settings": settings, "flip": may_mirror(spec), "seed": seed}
     train_on_bags([net], bags, method, after_epoch=checks, **options)
+
+
+def may_mirror(spec: RunSpec) -> bool:
+    """Whether the mirror image of an image is one of the same class."""
+    return spec.dataset not in NEVER_MIRRORED
 
 
 @contextmanager
@@ -163,9 +163,7 @@ def start_path(spec: RunSpec, machine: Machine) -> Path | None:
     return machine.starts / f"{derive_seed(*names):016x}.safetensors"
 
 
-def load_or_train_start(
-    net: Any, spec: RunSpec, data: Labelled, machine: Machine, flip: bool
-) -> None:
+def load_or_train_start(net: Any, spec: RunSpec, data: Labelled, machine: Machine) -> None:
     """Contrastive training on all training images, which no bag and no label enters.
 
     So runs of one seed share it, whatever their bags.
@@ -181,7 +179,7 @@ def load_or_train_start(
         n_epochs=spec.start_epochs, images_per_batch=spec.images_per_batch
     )
     seed = derive_seed("league", spec.seed, "start")
-    contrastive_start(net, images, settings=settings, flip=flip, seed=seed)
+    contrastive_start(net, images, settings=settings, flip=may_mirror(spec), seed=seed)
     machine.check_time()
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -202,27 +200,25 @@ class _Checks:
         self.epoch += 1
         if self.epoch % self.spec.check_every and self.epoch != self.spec.epochs:
             return
-        wrong = _logits(averages[0], self.bags.test).argmax(dim=1) != self.bags.labels
+        wrong = self._scores(averages[0], self.bags.test).argmax(dim=1) != self.bags.labels
         self._note("epoch", self.epoch)
         self._note("test_error", float(wrong.float().mean()))
         if self.bags.held_out.bags.n_bags:
-            self._look_at_bags(_logits(averages[0], self.bags.held_out.images))
+            self._look_at_bags(self._scores(averages[0], self.bags.held_out.images))
 
-    def _look_at_bags(self, logits: Tensor) -> None:
+    def _scores(self, net: nn.Module, images: Tensor) -> Tensor:
+        on_gpu = images.device.type == "cuda"
+        with torch.autocast(images.device.type, dtype=torch.bfloat16, enabled=on_gpu):
+            return class_probabilities(net, images, mirrored=may_mirror(self.spec))
+
+    def _look_at_bags(self, scores: Tensor) -> None:
         bags = self.bags.held_out.bags
-        hard = nn.functional.one_hot(logits.argmax(dim=1), logits.shape[1]).float()
+        hard = nn.functional.one_hot(scores.argmax(dim=1), scores.shape[1]).float()
         gaps = (bags.mean(hard) - bags.targets).cpu().numpy()
         sizes = bags.bag_sizes[:, 0].cpu().numpy()
         # Two coordinates of the one-hot label differ for every wrong prediction.
         self._note("held_out_error", pairwise_value(gaps, sizes) / 2)
-        self._note("held_out_log", float(ProportionLog()(logits, bags)))
+        self._note("held_out_log", float(ProportionLog()(scores.log(), bags)))
 
     def _note(self, name: str, value: float) -> None:
         self.found.setdefault(name, []).append(value)
-
-
-@torch.no_grad()
-def _logits(net: nn.Module, images: Tensor, chunk: int = 2000) -> Tensor:
-    on_gpu = images.device.type == "cuda"
-    with torch.autocast(images.device.type, dtype=torch.bfloat16, enabled=on_gpu):
-        return torch.cat([net(as_inputs(part)).float() for part in images.split(chunk)])

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from unbag.images import ImageBatch
 from unbag.images.consistency import certainty
-from unbag.images.loop import Forward
+from unbag.images.loop import Learner
 from unbag_paper.league.methods.base import Method, cross_entropy
 
 __all__ = ["Ahil"]
@@ -32,7 +32,7 @@ class Ahil(Method):
     weight: float = 0.5
     width: float = 5.0
 
-    def loss(self, net: Forward, batch: ImageBatch) -> Tensor:
+    def loss(self, net: Learner, batch: ImageBatch) -> Tensor:
         """Proportions plus weighted pseudo-labels."""
         weak, strong = net(torch.cat([batch.weak, batch.strong()])).chunk(2)
         with torch.no_grad():

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from unbag.images import ImageBags, ImageBatch
-from unbag.images.loop import Forward
+from unbag.images.loop import Learner
 from unbag.rules import ProportionLog, Rule
 
 __all__ = ["Method", "RuleMethod", "Start", "cross_entropy"]
@@ -52,11 +52,11 @@ class Method:
     def begin(self, start: Start) -> None:
         """Prepare what lasts for the whole training; most methods need nothing."""
 
-    def loss(self, net: Forward, batch: ImageBatch) -> Tensor:
+    def loss(self, net: Learner, batch: ImageBatch) -> Tensor:
         """The loss of one batch."""
         raise NotImplementedError
 
-    def __call__(self, net: Forward, batch: ImageBatch, number: int = 0) -> Tensor:
+    def __call__(self, net: Learner, batch: ImageBatch, number: int = 0) -> Tensor:
         """The loss, as `train_on_bags` asks for it."""
         return self.loss(net, batch)
 
@@ -71,7 +71,7 @@ class RuleMethod(Method):
         self.prior = start.data.bags.label_prior.squeeze(-2)
         self.state: Tensor | None = None
 
-    def loss(self, net: Forward, batch: ImageBatch) -> Tensor:
+    def loss(self, net: Learner, batch: ImageBatch) -> Tensor:
         """The rule's loss; a moving average is kept from step to step."""
         bags = replace(batch.bags, prior=self.prior)
         loss, self.state = self.rule.step(net(batch.weak), bags, self.state)

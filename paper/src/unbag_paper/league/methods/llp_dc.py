@@ -8,7 +8,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from unbag.images import ImageBatch
-from unbag.images.loop import Forward
+from unbag.images.loop import Learner
 from unbag_paper.league.methods.base import Method, cross_entropy
 
 __all__ = ["LlpDc", "likeliest_labels"]
@@ -26,7 +26,7 @@ class LlpDc(Method):
     name, label, reference = "llp_dc", "LLP-DC", "ma2026dual"
     weight: float = 1.0
 
-    def loss(self, net: Forward, batch: ImageBatch) -> Tensor:
+    def loss(self, net: Learner, batch: ImageBatch) -> Tensor:
         """Proportions plus labels of the flow."""
         weak, strong = net(torch.cat([batch.weak, batch.strong()])).chunk(2)
         labels = _labels(weak.detach(), batch).to(weak.device)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from unbag.images import ImageBatch
-from unbag.images.loop import Forward
+from unbag.images.loop import Learner
 from unbag_paper.league.methods.base import Method
 
 __all__ = ["LlpVat"]
@@ -35,7 +35,7 @@ class LlpVat(Method):
     weight: float = 0.05
     ramp: float = 0.4
 
-    def loss(self, net: Forward, batch: ImageBatch) -> Tensor:
+    def loss(self, net: Learner, batch: ImageBatch) -> Tensor:
         """Proportions plus consistency."""
         logits = net(batch.weak)
         worst = self._worst(net, batch, logits.detach())
@@ -43,7 +43,7 @@ class LlpVat(Method):
         change = _divergence(logits.detach(), net(batch.weak + worst))
         return self.proportions(logits, batch.bags) + self.weight * growth * change
 
-    def _worst(self, net: Forward, batch: ImageBatch, logits: Tensor) -> Tensor:
+    def _worst(self, net: Learner, batch: ImageBatch, logits: Tensor) -> Tensor:
         """One step of the power method from a random direction."""
         start = torch.randn(batch.weak.shape, device=batch.weak.device, generator=batch.generator)
         direction = _unit(start).requires_grad_()

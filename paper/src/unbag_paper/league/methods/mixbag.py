@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from unbag.images import ImageBatch
-from unbag.images.loop import Forward
+from unbag.images.loop import Learner
 from unbag_paper.league.methods.base import Method
 
 __all__ = ["MixBag"]
@@ -29,7 +29,7 @@ class MixBag(Method):
     name, label, reference = "mixbag", "MixBag", "asanomi2023mixbag"
     deviations: float = 2.58
 
-    def loss(self, net: Forward, batch: ImageBatch) -> Tensor:
+    def loss(self, net: Learner, batch: ImageBatch) -> Tensor:
         """Proportions of the bags and of their mixtures."""
         logits = net(batch.weak)
         return self.proportions(logits, batch.bags) + self._mixtures(logits.softmax(1), batch)

@@ -13,7 +13,7 @@ from unbag.images import (
     image_features,
     pixel_components,
 )
-from unbag.images.loop import Forward
+from unbag.images.loop import Learner
 from unbag_paper.league.methods.base import Method, Start
 
 __all__ = ["Ours", "OursFromStart", "OursHard"]
@@ -44,7 +44,7 @@ class Ours(Method):
         bags = start.data.bags
         return bags.spread(bags.targets)
 
-    def loss(self, net: Forward, batch: ImageBatch) -> Tensor:
+    def loss(self, net: Learner, batch: ImageBatch) -> Tensor:
         """Proportions plus consistency."""
         return self.consistency(net, batch)
 

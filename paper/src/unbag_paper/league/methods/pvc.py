@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from unbag.images import ImageBatch
-from unbag.images.loop import Forward
+from unbag.images.loop import Learner
 from unbag.rules import CountLikelihood
 from unbag_paper.league.methods.base import Method
 
@@ -21,7 +21,7 @@ class Pvc(Method):
 
     name, label, reference = "pvc", "PVC", "ma2026pvc"
 
-    def loss(self, net: Forward, batch: ImageBatch) -> Tensor:
+    def loss(self, net: Learner, batch: ImageBatch) -> Tensor:
         """Minus the log likelihood of all counts, for each image."""
         bags = replace(batch.bags, task="multilabel")
         return CountLikelihood()(net(batch.weak), bags) / bags.largest_size

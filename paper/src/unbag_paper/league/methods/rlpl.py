@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from unbag.images import ImageBatch
-from unbag.images.loop import Forward
+from unbag.images.loop import Learner
 from unbag.posterior.classes import tilted_classes
 from unbag_paper.league.methods.base import Method, cross_entropy
 
@@ -46,7 +46,7 @@ class Rlpl(Method):
     temperature: float = 0.5
     mixing: float = 0.75
 
-    def loss(self, net: Forward, batch: ImageBatch) -> Tensor:
+    def loss(self, net: Learner, batch: ImageBatch) -> Tensor:
         """Proportions, and from the second stage on mixtures of labels."""
         if batch.done < self.first:
             return self.proportions(net(batch.weak), batch.bags)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from unbag.images import ImageBatch
-from unbag.images.loop import Forward
+from unbag.images.loop import Learner
 from unbag.posterior.classes import tilted_classes
 from unbag_paper.league.methods.base import Method, cross_entropy
 
@@ -29,7 +29,7 @@ class Rot(Method):
     proportion_weight: float = 2.0
     label_weight: float = 1.0
 
-    def loss(self, net: Forward, batch: ImageBatch) -> Tensor:
+    def loss(self, net: Learner, batch: ImageBatch) -> Tensor:
         """Proportions plus transported labels."""
         logits = net(batch.weak)
         plan = tilted_classes(logits.detach(), batch.bags, tolerance=1e-3)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from unbag.images import ImageBatch
-from unbag.images.loop import Forward
+from unbag.images.loop import Learner
 from unbag_paper.league.methods.base import Method, Start, cross_entropy
 
 __all__ = ["SoftMatch"]
@@ -37,7 +37,7 @@ class SoftMatch(Method):
         self.mean, self.variance = torch.tensor(1 / n_classes), torch.tensor(1.0)
         self.usual = targets.new_full((n_classes,), 1 / n_classes)
 
-    def loss(self, net: Forward, batch: ImageBatch) -> Tensor:
+    def loss(self, net: Learner, batch: ImageBatch) -> Tensor:
         """Proportions plus weighted pseudo-labels."""
         weak, strong = net(torch.cat([batch.weak, batch.strong()])).chunk(2)
         with torch.no_grad():
