@@ -12,10 +12,9 @@ from unbag import (
     make_bags,
 )
 from unbag.evaluation import bag_scorer, estimate_risk
-from unbag.evaluation.search import search_trials
 from unbag.tables import Roles
 from unbag.tables.options import FitOptions
-from unbag.training import Settings, Trial, held_out_risk
+from unbag.training import Settings, held_out_risk
 
 X = np.random.default_rng(0).normal(size=(400, 2)).astype("float32")
 BAGS = make_bags(X, X[:, 0] > 0, bag_size=10, seed=0)
@@ -103,13 +102,6 @@ def test_names_of_models():
 def test_options_of_a_fit(options):
     with pytest.raises(ValueError, match=f"{next(iter(options))} must"):
         FitOptions(**options)
-
-
-def test_a_search_among_none():
-    with pytest.raises(ValueError, match="trials must hold at least one"):
-        search_trials([], BAGS)
-    with pytest.raises(ValueError, match="models must hold at least one"):
-        search_trials([Trial()], BAGS, models=[])
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def train(
 
 
 class Training:
-    """Trials in training: `run` them up to an epoch, `keep` some of them, and continue.
+    """Trials in training: `run` them up to an epoch, and continue.
 
     Parameters are those of `train`; ``settings.max_epochs`` only scales a cosine schedule.
     Continued training equals uninterrupted training up to rounding, unless a model draws from the
@@ -136,20 +136,8 @@ class Training:
             stack.record.interrupted = True
         self.stacks, self.groups = self.stacks[:stop], self.groups[:stop]
 
-    def keep(self, chosen: Sequence[int]) -> None:
-        """Continue with these trials, numbered as in `results`, and renumber them."""
-        numbers = {old: new for new, old in enumerate(sorted(set(chosen)))}
-        kept = []
-        for stack, group, state in zip(self.stacks, self.groups, self._random_states, strict=True):
-            positions = [p for p, i in enumerate(group) if i in numbers]
-            if 0 < len(positions) < len(group):
-                stack.keep(positions)
-            if positions:
-                kept.append((stack, [numbers[group[p]] for p in positions], state))
-        self.stacks, self.groups, self._random_states = map(list, zip(*kept, strict=True))
-
     def results(self) -> list[TrialResult]:
-        """Results of the remaining trials in order."""
+        """Results of the trials in order."""
         found: dict[int, TrialResult] = {}
         for group, stack in zip(self.groups, self.stacks, strict=True):
             found |= dict(zip(group, stack.results(), strict=True))

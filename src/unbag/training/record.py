@@ -59,13 +59,6 @@ class Record:
         if self.patience is not None:
             self.running &= epoch - self.best_epoch < self.patience
 
-    def keep(self, chosen: Tensor) -> None:
-        """Drop all trials except the chosen ones."""
-        self.epochs = [{name: v[chosen] for name, v in epoch.items()} for epoch in self.epochs]
-        self.best, self.best_epoch = self.best[chosen], self.best_epoch[chosen]
-        self.last_epoch, self.running = self.last_epoch[chosen], self.running[chosen]
-        self.kept = {name: kept[chosen] for name, kept in self.kept.items()}
-
     @property
     def finished(self) -> bool:
         """Whether every trial has run out of patience."""

@@ -149,19 +149,6 @@ class Stack:
         values = {"loss": self.step.loss_sum / len(self.batches)}
         self.record.add(values | self._measure(monitors))
 
-    def keep(self, chosen: list[int]) -> None:
-        """Continue with some trials, by increasing position; each trains as before."""
-        index = torch.tensor(chosen, device=self.device)
-        self.trials = [self.trials[i] for i in chosen]
-        self.data = [self.data[i] for i in chosen]
-        self.learner.keep(index)
-        self.optimizer.keep(index, self.learner.parameters)
-        self.record.keep(index)
-        self.batches = self._cut(self.data)
-        before = self.step
-        self.step = self._step(before.X, before.prior[index])
-        self.step.state.copy_(before.state[index])
-
     @property
     def finished(self) -> bool:
         """Whether every trial has run out of patience."""

@@ -73,11 +73,6 @@ class CompiledStack(Stack):
             self.stream.wait_stream(torch.cuda.default_stream(self.device))
         super().begin(epoch)
 
-    def keep(self, chosen: list[int]) -> None:
-        """Go on with some trials, by increasing position."""
-        self._wait()
-        super().keep(chosen)
-
     @property
     def finished(self) -> bool:
         """Whether every trial has run out of patience."""
