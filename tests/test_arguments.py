@@ -96,7 +96,6 @@ def test_names_of_models():
         {"jobs": 0},
         {"held_out": 0.7},
         {"held_out": 20},
-        {"rows_per_part": 0},
     ],
 )
 def test_options_of_a_fit(options):

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, get_args
 
 from unbag.arguments import check_choice, check_whole
 from unbag.arrays import Array
-from unbag.bags import Bags, Task
+from unbag.bags import Bags
 from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator, RiskRepr
 from unbag.estimators.instances import ARRAYS
@@ -19,7 +19,7 @@ from unbag.evaluation.results import trivial_baseline
 from unbag.models import ModelBuilder
 from unbag.randomness import draw_seed
 from unbag.rules import RULES, Rule, get_rule
-from unbag.training import Criterion, Settings, Trial, TrialResult
+from unbag.training import Criterion, Settings, Trial
 from unbag.training.batches import are_pixels
 from unbag.training.scoring import logits_of, scores_of
 
@@ -82,8 +82,8 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
         The trained net and its history.
     risk_ : Estimate or None
         Error of single predictions, with an interval, from held-out bags, if any.
-    baseline_ : Baseline or None
-        Majority class and its error; None for a net trained elsewhere.
+    baseline_ : Baseline
+        Majority class and its error.
     risk_is_final_ : bool
         Whether `risk_` is the error of the returned classifier, rather than of nets trained without
         the held-out bags.
@@ -160,15 +160,6 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
     device: str = "cpu"
     random_state: Any = None
     verbose: bool = False
-
-    def adopt(
-        self, result: TrialResult, *, task: Task, n_outputs: int, n_features: int
-    ) -> BagClassifier:
-        """Take over a net that was trained elsewhere, such as on bags larger than memory."""
-        self._adopt(task, n_outputs, n_features)
-        self.result_, self.n_outputs_, self.risk_, self.pixels_ = result, n_outputs, None, False
-        self.risk_is_final_, self.baseline_ = False, None
-        return self
 
     def _fit(self, data: Bags) -> Self:
         check_choice("criterion", self.criterion, get_args(Criterion))
