@@ -14,7 +14,7 @@ from unbag import (
 from unbag.evaluation import bag_scorer, estimate_risk
 from unbag.tables import Roles
 from unbag.tables.options import FitOptions
-from unbag.training import Settings, held_out_risk
+from unbag.training import Settings
 
 X = np.random.default_rng(0).normal(size=(400, 2)).astype("float32")
 BAGS = make_bags(X, X[:, 0] > 0, bag_size=10, seed=0)
@@ -29,7 +29,6 @@ SCORES = np.full(400, 0.4)
         ({"max_epochs": 1.5}, "max_epochs"),
         ({"max_epochs": None}, "max_epochs"),
         ({"bags_per_batch": 0}, "bags_per_batch"),
-        ({"patience": 0}, "patience must be a whole number of at least 1 or None, got 0"),
         ({"device": "tpu"}, "device must be one that torch can use here, got 'tpu': "),
         ({"device": "cuda:99"}, "device must be one that torch can use here, got 'cuda:99': "),
         ({"device": None}, "device"),
@@ -44,10 +43,7 @@ def test_settings(options, message):
     "options",
     [
         {"schedule": "linear"},
-        {"criterion": "accuracy"},
-        {"criterion": "accuracy", "patience": 2},
         {"max_epochs": 0},
-        {"patience": 0},
         {"validation_share": 1.5},
         {"validation_share": 0.999, "refit": False},
         {"random_state": "today"},
@@ -111,11 +107,6 @@ def test_trees(options):
     pytest.importorskip("lightgbm")
     with pytest.raises(ValueError, match=f"{next(iter(options))} must be"):
         BagBoostingClassifier(validation_share=0.2, **options).fit_bags(BAGS)
-
-
-def test_criterion_of_held_out_bags():
-    with pytest.raises(ValueError, match="criterion must be 'zero_one' or 'square', got 'log'"):
-        held_out_risk(BAGS, criterion="log")
 
 
 def test_remainder():
