@@ -52,7 +52,7 @@ def engine(X, y, *, n_trials):
         for t, b in zip(trials, bags, strict=True)
     ]
     stack = Stack(trials, data, X, MODELS["mlp100"], Settings())
-    return lambda: stack.run_epoch([], 1)
+    return lambda: stack.run_epoch(1)
 
 
 def products(X, *, n_trials):

@@ -12,10 +12,9 @@ from unbag import (
     make_bags,
 )
 from unbag.evaluation import bag_scorer, estimate_risk
-from unbag.evaluation.search import search_trials
 from unbag.tables import Roles
 from unbag.tables.options import FitOptions
-from unbag.training import Settings, Trial, held_out_risk
+from unbag.training import Settings
 
 X = np.random.default_rng(0).normal(size=(400, 2)).astype("float32")
 BAGS = make_bags(X, X[:, 0] > 0, bag_size=10, seed=0)
@@ -30,7 +29,6 @@ SCORES = np.full(400, 0.4)
         ({"max_epochs": 1.5}, "max_epochs"),
         ({"max_epochs": None}, "max_epochs"),
         ({"bags_per_batch": 0}, "bags_per_batch"),
-        ({"patience": 0}, "patience must be a whole number of at least 1 or None, got 0"),
         ({"device": "tpu"}, "device must be one that torch can use here, got 'tpu': "),
         ({"device": "cuda:99"}, "device must be one that torch can use here, got 'cuda:99': "),
         ({"device": None}, "device"),
@@ -45,10 +43,7 @@ def test_settings(options, message):
     "options",
     [
         {"schedule": "linear"},
-        {"criterion": "accuracy"},
-        {"criterion": "accuracy", "patience": 2},
         {"max_epochs": 0},
-        {"patience": 0},
         {"validation_share": 1.5},
         {"validation_share": 0.999, "refit": False},
         {"random_state": "today"},
@@ -97,19 +92,11 @@ def test_names_of_models():
         {"jobs": 0},
         {"held_out": 0.7},
         {"held_out": 20},
-        {"rows_per_part": 0},
     ],
 )
 def test_options_of_a_fit(options):
     with pytest.raises(ValueError, match=f"{next(iter(options))} must"):
         FitOptions(**options)
-
-
-def test_a_search_among_none():
-    with pytest.raises(ValueError, match="trials must hold at least one"):
-        search_trials([], BAGS)
-    with pytest.raises(ValueError, match="models must hold at least one"):
-        search_trials([Trial()], BAGS, models=[])
 
 
 @pytest.mark.parametrize(
@@ -120,11 +107,6 @@ def test_trees(options):
     pytest.importorskip("lightgbm")
     with pytest.raises(ValueError, match=f"{next(iter(options))} must be"):
         BagBoostingClassifier(validation_share=0.2, **options).fit_bags(BAGS)
-
-
-def test_criterion_of_held_out_bags():
-    with pytest.raises(ValueError, match="criterion must be 'zero_one' or 'square', got 'log'"):
-        held_out_risk(BAGS, criterion="log")
 
 
 def test_remainder():

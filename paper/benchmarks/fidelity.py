@@ -24,7 +24,8 @@ from torch import nn
 from unbag import make_bags
 from unbag.models.nets import Dense
 from unbag.rules import get_rule
-from unbag.training import Settings, Trial, train
+from unbag.training import Trial
+from unbag_paper.compiled import EngineSettings, train
 from unbag_paper.data import load_problem
 from unbag_paper.runs.monitors import labelled_error
 from unbag_paper.runs.rows import read_rows
@@ -93,7 +94,7 @@ def curves(data, name, arguments):
     net_options, options = VARIANTS[name]
     width = 0 if arguments.model == "linear" else int(arguments.model[3:])
     rules = [get_rule(rule) for rule in arguments.rules.split(",")]
-    settings = Settings(
+    settings = EngineSettings(
         max_epochs=arguments.epochs,
         bags_per_batch=max(1, options.get("n_instances", 1000) // arguments.bag_size),
         redraw=options.get("redraw", False),

@@ -13,7 +13,8 @@ import numpy as np
 
 from unbag import make_bags
 from unbag.rules import ProportionLog, ProportionSquare
-from unbag.training import Settings, Trial, train
+from unbag.training import Trial
+from unbag_paper.compiled import EngineSettings, train
 from unbag_paper.data import load_problem
 from unbag_paper.runs.monitors import labelled_error
 
@@ -27,7 +28,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     arguments = parser.parse_args()
     data = load_problem("mnist", folder=arguments.data)
-    settings = Settings(max_epochs=100, bags_per_batch=1000)
+    settings = EngineSettings(max_epochs=100, bags_per_batch=1000)
     curves = {}
     for seed in range(arguments.seeds):
         bags = make_bags(data.X_train, data.y_train, bag_size=1, seed=seed)

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
         evaluate,
         privacy_noise,
         repair_flip,
-        search_trials,
     )
     from unbag.frames import TableEncoder
     from unbag.planning import plan_bags
@@ -57,7 +56,7 @@ _HOMES = {
     "BagStackingClassifier",
     "unbag.evaluation": "bag_learning_curve bag_scorer check_bags check_flip column_importance "
     "compare_models cross_fit_risk cross_fit_scores estimate_groups estimate_risk evaluate "
-    "privacy_noise repair_flip search_trials",
+    "privacy_noise repair_flip",
     "unbag.frames": "TableEncoder",
     "unbag.tables": "FitOptions Roles TableModel learn_table",
     "unbag.planning": "plan_bags",

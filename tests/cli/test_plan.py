@@ -25,7 +25,7 @@ def test_plan_answers_in_a_table_and_a_sentence(run, tmp_path):
     [
         ["--bags", 500, "--bag-size", 20, "--vc", 3],
         ["--instances", 5000, "--vc", 3],
-        ["--instances", 5000, "--vc", 3, "--best-error", 0.1],
+        ["--instances", 5000, "--hypotheses", 9, "--best-error", 0.1],
         ["--error", 0.1, "--bag-size", 5, "--hypotheses", 9, "--best-error", 0.1],
     ],
 )

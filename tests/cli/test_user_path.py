@@ -227,8 +227,8 @@ def test_fit_answers_in_json_and_twice_the_same(tmp_path):
     assert weights[0] == weights[1]
 
 
-def test_streamed_bags_give_a_model_as_good(tmp_path, model):
-    """One megabyte of memory: the rows go through files."""
+def test_a_sample_of_the_bags_gives_a_model_as_good(tmp_path, model):
+    """One megabyte of memory holds a part of the rows."""
     arguments = [*COLUMNS[:4], "--ignore", "event_id", "--model", "ridge", "--json"]
     rows = pacsv.read_csv(SOURCE / "unbag" / "datasets" / "examples" / "conversions.csv")
     many = pa.concat_tables(
@@ -243,7 +243,7 @@ def test_streamed_bags_give_a_model_as_good(tmp_path, model):
             "fit", tmp_path / "many.parquet", *arguments, "--memory", memory, "-o", folder
         ).stdout
         found.append(json.loads(said))
-    assert [record["settings"]["streamed"] for record in found] == [True, False]
+    assert [record["settings"]["sampled"] for record in found] == [True, False]
     errors = [record["evaluation"]["metrics"]["error"]["value"] for record in found]
     assert errors[0] == pytest.approx(errors[1], abs=0.05)  # two standard errors
 
@@ -252,7 +252,7 @@ def _suffixed(rows, number):
     return pa.array([f"{value}-{number}" for value in rows["report"].to_pylist()])
 
 
-def test_nets_are_chosen_from_a_stream_too(tmp_path, rng):
+def test_nets_learn_from_a_sample_too(tmp_path, rng):
     x = rng.normal(size=(40_000, 8))
     group = rng.permutation(40_000) // 20
     rate = np.bincount(group, x[:, 0] * x[:, 1] > 0) / 20
@@ -263,7 +263,7 @@ def test_nets_are_chosen_from_a_stream_too(tmp_path, rng):
     place = tmp_path / "m"
     said = good("fit", tmp_path / "t.parquet", *named, *options, "--json", "-o", place)
     record = json.loads(said.stdout)
-    assert record["settings"]["streamed"] and record["chosen"] == "debiased_square"
+    assert record["settings"]["sampled"] and record["chosen"] == "stack"
     assert record["evaluation"]["metrics"]["error"]["value"] < 0.3
     good("predict", place, tmp_path / "t.parquet", "-o", tmp_path / "s.parquet")
 

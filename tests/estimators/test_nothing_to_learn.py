@@ -25,12 +25,6 @@ def test_equal_rates_of_several_classes_are_refused():
         unbag.BagRidgeClassifier().fit(X, np.tile([0.2, 0.3, 0.5], (60, 1)), bags=IDS)
 
 
-def test_bags_that_are_added_later_may_all_agree():
-    clf = unbag.BagRidgeClassifier().partial_fit(X, np.full(60, 0.3), bags=IDS)
-    clf.partial_fit(X, np.linspace(0, 1, 6).round(1)[IDS], bags=IDS)
-    assert np.ptp(clf.predict_proba(X)) > 0
-
-
 RARE = np.where(
     IDS == 5, 0.1, 0.0
 )  # one bag of six differs: the others agree in every fold with it

@@ -73,16 +73,6 @@ def test_it_minimises_the_debiased_loss(rng):
         assert debiased(clf.coef_ + step[:4], clf.intercept_ + step[4]) > best
 
 
-def test_partial_fit_equals_fit(rng):
-    X, y, bags = random_bags(rng, n_bags=20)
-    whole = BagRidgeClassifier().fit(X, y, bags=bags)
-    parts = BagRidgeClassifier()
-    for chosen in (bags < 7, (bags >= 7) & (bags < 15), bags >= 15):
-        parts.partial_fit(X[chosen], y[chosen], bags=bags[chosen])
-    np.testing.assert_allclose(parts.coef_, whole.coef_)
-    assert parts.penalty_ == whole.penalty_
-
-
 def test_bags_of_one_are_ordinary_ridge(rng):
     X = rng.normal(size=(50, 3))
     labels = (X[:, 0] > 0).astype(int)
@@ -156,21 +146,6 @@ def test_bad_penalties_are_refused(rng):
     for penalties in ([], [-1.0], [np.nan]):
         with pytest.raises(ValueError, match="penalties"):
             BagRidgeClassifier(penalties=penalties).fit(X, y, bags=bags)
-
-
-def test_the_task_stays_that_of_the_first_bags(rng):
-    X, bags = rng.normal(size=(40, 3)), np.repeat(np.arange(4), 10)
-    labels = np.array([[0.5, 0.2], [0.6, 0.1], [0.9, 0.9], [0.4, 0.3]])[bags]
-    clf = BagRidgeClassifier().partial_fit(X, labels, bags=bags)
-    by_chance = np.array([[0.5, 0.5], [0.4, 0.6], [0.9, 0.1], [0.4, 0.6]])[bags]
-    assert clf.partial_fit(X, by_chance, bags=bags).task_ == "multilabel"
-
-
-def test_partial_fit_refuses_another_number_of_classes(rng):
-    X, y, bags = random_bags(rng)
-    clf = BagRidgeClassifier().partial_fit(X, y, bags=bags)
-    with pytest.raises(BagDataError, match="columns of proportions"):
-        clf.partial_fit(X, np.column_stack([y, 1 - y, 0 * y]), bags=bags)
 
 
 def error_of_three_columns(column):
@@ -254,8 +229,6 @@ def test_bad_numbers_of_components_are_refused(rng, n_components):
 
 def test_components_need_instances(rng):
     X, _, y, bags = many_features(rng, n_bags=4)
-    with pytest.raises(ValueError, match="n_components must be None for partial_fit"):
-        BagRidgeClassifier(n_components=2).partial_fit(X, y, bags=bags)
     with pytest.raises(ValueError, match="n_components must be None for several reports"):
         BagRidgeClassifier(n_components=2).fit_bags([Bags.from_arrays(X, y=y, bags=bags)])
 
@@ -296,14 +269,6 @@ def test_the_scale_is_not_chosen_against_the_estimated_error():
         plain = RidgeSolution(noisy, standardise=False)
         grid = np.logspace(-6, 4, 60)
         assert chosen.min() <= min(plain.leave_one_out(p) for p in grid) + 1e-12
-
-
-def test_labels_do_not_become_numbers_when_bags_are_added(rng):
-    X, y, bags = random_bags(rng)
-    words = np.where(X[:, 0] > 0, "yes", "no")
-    clf = BagRidgeClassifier().partial_fit(X, words).partial_fit(X, y, bags=bags)
-    assert clf.classes_.tolist() == ["no", "yes"]
-    assert set(clf.predict(X)) == {"no", "yes"}
 
 
 def test_several_labels_without_bags_are_refused(rng):

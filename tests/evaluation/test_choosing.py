@@ -1,4 +1,4 @@
-"""Choosing without labels: scorers, cross-fitting, successive halving."""
+"""Choosing without labels: scorers and cross-fitting."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from unbag import BagKFold, BagRidgeClassifier, BagTarget, compare_models, evaluate, make_bags
+from unbag import BagKFold, BagRidgeClassifier, BagTarget, compare_models, evaluate
 from unbag.bags import Bags
 from unbag.errors import BagDataError
 from unbag.evaluation import (
@@ -17,12 +17,8 @@ from unbag.evaluation import (
     cross_fit_risk,
     cross_fit_scores,
     estimate_risk,
-    search_trials,
 )
-from unbag.evaluation.search import halving_budgets
 from unbag.evaluation.selection import LOSSES
-from unbag.rules import get_rule
-from unbag.training import Settings, Trial
 
 
 @pytest.fixture
@@ -126,41 +122,6 @@ def test_folds_of_a_single_bag_are_refused(data):
     few = slice(0, 60)
     with pytest.raises(BagDataError, match="n_splits"):
         cross_fit_risk(BagRidgeClassifier(), X[few], y[few], n_splits=5)
-
-
-@pytest.mark.parametrize("n_candidates", [1, 2, 7, 100])
-def test_budgets_end_with_full_trainings_of_few(n_candidates):
-    rungs = halving_budgets(n_candidates, 90)
-    assert rungs[0][0] == n_candidates
-    assert rungs[-1][1] == 90
-    assert rungs[-1][0] <= max(4, n_candidates // 9)
-    # Those that go on do not start anew: a hundred configurations cost about twelve trainings.
-    more = np.diff([0, *(epochs for _, epochs in rungs)])
-    assert sum(n * epochs for (n, _), epochs in zip(rungs, more, strict=True)) <= 12 * 90
-
-
-def test_search_chooses_by_bags_alone(rng):
-    X = rng.normal(size=(4000, 3)).astype("float32")
-    labels = (X[:, 0] > 0).astype(float)
-    bags = make_bags(X, labels, bag_size=10, seed=0)
-    trials = [
-        Trial(rule=get_rule(rule), learning_rate=rate)
-        for rule in ("debiased_square", "proportion_square")
-        for rate in (1e-7, 1e-6, 1e-2)
-    ]
-    found = search_trials(trials, bags, models=("linear",), settings=Settings(max_epochs=9))
-    assert found.chosen.trial.learning_rate == 1e-2
-    assert len(found.candidates) == 6
-    assert found.trial_epochs < 6 * 9
-    assert found.risk.value < 0.1
-    # Bags that report the risk took no part in the choice.
-    assert found.risk.n_bags == 80
-
-
-def test_search_refuses_a_schedule_that_depends_on_the_length(rng):
-    bags = make_bags(rng.normal(size=(200, 2)), np.arange(200) % 2, bag_size=5, seed=0)
-    with pytest.raises(ValueError, match="constant"):
-        search_trials([Trial()], bags, settings=Settings(schedule="cosine"))
 
 
 @pytest.fixture

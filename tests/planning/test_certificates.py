@@ -177,7 +177,7 @@ def test_realizable_certificate_covers_the_worst_consistent_hypothesis(bag_size)
         (lambda: realizable_error_certificate(math.nan, 5, n_hypotheses=3), "n_bags"),
         (lambda: realizable_error_certificate(math.inf, 5, n_hypotheses=3), "n_bags"),
         (lambda: realizable_vc_error_certificate(100, 5, vc_dimension=-3), "vc_dimension"),
-        (lambda: Guarantee(vc_dimension=3, best_error=0.1)(100, 0), "bag_size"),
+        (lambda: Guarantee(vc_dimension=3)(100, 0), "bag_size"),
     ],
 )
 def test_bad_input_is_named(call, words):

@@ -11,7 +11,6 @@ from unbag_paper.theory import realizable_sample_size
 def test_number_of_bags_is_the_certificates():
     found = plan_bags(0.02, 30, n_hypotheses=500, confidence=0.9)
     assert found.n_bags == realizable_sample_size(0.02, 30, n_hypotheses=500, confidence=0.9)
-    assert found.certified
     assert found.error <= 0.02
     assert found.answer in found.table
 
@@ -22,7 +21,6 @@ def test_number_of_bags_is_the_certificates():
         {"n_hypotheses": 100},
         {"vc_dimension": 3},
         {"n_hypotheses": 100, "best_error": 0.1},
-        {"vc_dimension": 3, "best_error": 0.1},
         {"n_hypotheses": 100, "rule": "eprm"},
     ],
 )
@@ -38,14 +36,6 @@ def test_bag_size_is_the_best_or_the_largest_that_reaches_the_error():
     largest = plan_bags(0.05, n_instances=20_000, n_hypotheses=1000)
     assert largest.error <= 0.05
     assert all(row.error > 0.05 for row in largest.table if row.bag_size > largest.bag_size)
-
-
-def test_shapes_are_not_called_certified():
-    shape = plan_bags(0.1, 5, vc_dimension=3, best_error=0.1)
-    assert not shape.certified
-    assert "Not certified" in str(shape)
-    doubled = plan_bags(0.1, 5, vc_dimension=3, best_error=0.1, constant=2.0)
-    assert doubled.n_bags > shape.n_bags
 
 
 def test_plot_draws_a_curve_per_bag_size_and_the_answer():
@@ -75,6 +65,7 @@ def test_the_public_name_is_there():
             "1/3 worse",
         ),
         ({"error": 0.1, "bag_size": 5, "n_hypotheses": 3, "rule": "easy_square"}, "rule"),
+        ({"error": 0.1, "bag_size": 5, "vc_dimension": 3, "best_error": 0.1}, "`best_error` of 0"),
         ({"error": 0.7, "bag_size": 5, "n_hypotheses": 3}, "1/2"),
         ({"error": 0.1, "bag_size": 0, "n_hypotheses": 3}, "bag_size"),
         ({"error": 0.1, "bag_size": 2.5, "n_hypotheses": 3}, "bag_size"),

@@ -17,17 +17,15 @@ import pytest
 from tests.support.example_files import ROLES, make_table
 
 from unbag import BagRidgeClassifier, TableModel, learn_table
-from unbag.bags.holdout import hold_out_bags
 from unbag.errors import BagDataWarning, MissingExtraError, TableError
 from unbag.estimators import BagStackingClassifier, ModelFolderError
 from unbag.report import render_report
 from unbag.tables import FitOptions, Roles, fit_table, read_bags, scan_table
-from unbag.tables.out_of_core import streamed_ridge
-from unbag.tables.parts import BagParts
 from unbag.tables.scan import TableBags
 
 RIDGE = FitOptions(models=("ridge",))
-STREAMED = FitOptions(models=("ridge",), memory=1, rows_per_part=100)
+# 15 bags of ten rows of five numbers in the sample, seven in each held-out part.
+LARGE = FitOptions(models=("ridge",), memory=6000)
 
 
 def test_frames_of_every_kind_give_one_model(rng):
@@ -42,7 +40,7 @@ def test_frames_of_every_kind_give_one_model(rng):
     assert ((scores[0] > 0.5) == labels).mean() > 0.9
 
 
-@pytest.mark.parametrize("options", [RIDGE, STREAMED], ids=["memory", "disk"])
+@pytest.mark.parametrize("options", [RIDGE, replace(LARGE, memory=12_000)], ids=["memory", "large"])
 def test_a_fit_says_which_whole_columns_drive_it(rng, options):
     table, labels = make_table(rng, n_bags=60)
     noise = pa.array(np.where(rng.random(len(labels)) < 0.5, "red", "blue"))
@@ -78,7 +76,7 @@ def test_the_interval_of_the_error_holds_the_true_error(rng):
     assert error["low"] - width <= true <= error["high"] + width
 
 
-@pytest.mark.parametrize("options", [RIDGE, STREAMED], ids=["memory", "disk"])
+@pytest.mark.parametrize("options", [RIDGE, LARGE], ids=["memory", "large"])
 def test_bags_of_the_evaluation_do_not_reach_the_model(rng, options):
     """Changing their proportions must not change the model; changing others' must."""
     table, _ = make_table(rng, n_bags=40)
@@ -97,18 +95,6 @@ def test_bags_of_the_evaluation_do_not_reach_the_model(rng, options):
     assert not np.allclose(before, scores(split.training[:5]))
 
 
-def test_the_closed_form_on_disk_is_that_of_memory(rng):
-    table = scan_table(make_table(rng, n_bags=40)[0], ROLES)
-    split = hold_out_bags(table.index.sizes, judge=0.2, choose=0.2, seed=0)
-    with BagParts(table, vars(split), rows_per_part=60) as parts:
-        held = parts.bags(*parts.parts["judging"])
-        streamed = streamed_ridge(parts, ["training", "choosing"], FitOptions())
-    bags = read_bags(table)
-    assert sorted(held.ids) == sorted(bags.take(split.judging).ids)
-    whole = BagRidgeClassifier().fit_bags(bags.take(np.sort([*split.training, *split.choosing])))
-    np.testing.assert_allclose(streamed.coef_, whole.coef_, rtol=1e-6)
-
-
 def test_weights_add_up_and_the_largest_comes_first(rng):
     table = scan_table(make_table(rng, n_bags=60)[0], ROLES)
     found = fit_table(table, FitOptions(models=("prior", "ridge", "logistic")))
@@ -118,15 +104,26 @@ def test_weights_add_up_and_the_largest_comes_first(rng):
     assert next(c.weight for c in found.candidates if c.name == "prior") < 0.2
 
 
-def test_the_least_square_risk_is_chosen_from_a_stream(rng):
-    table = scan_table(make_table(rng, n_bags=60)[0], ROLES)
-    options = FitOptions(models=("ridge", "proportion_log", "easy_log"), epochs=4, memory=1)
-    found = fit_table(table, options)
-    risks = [candidate.risk.value for candidate in found.candidates]
-    assert risks == sorted(risks) and len(risks) == 3
-    assert [c.weight for c in found.candidates] == [1, 0, 0]
-    is_ridge = isinstance(found.classifier, BagRidgeClassifier)
-    assert is_ridge == (found.candidates[0].name == "ridge")
+def test_a_large_table_gets_the_better_of_a_stack_and_a_ridge_on_all_bags(rng):
+    table, _ = crossed(rng)
+    kinds = []
+    for data, memory in ((make_table(rng, n_bags=300)[0], 2400), (table, 40_000)):
+        said = []
+        options = FitOptions(models=("ridge", "em"), memory=memory, quick=True)
+        found = fit_table(scan_table(data, ROLES), options, say=said.append)
+        assert found.sampled and any("random bags of 300" in words for words in said)
+        assert sum(candidate.weight for candidate in found.candidates) == pytest.approx(1)
+        kinds.append(type(found.classifier).__name__)
+        last = next(c for c in found.candidates if c.name == "ridge on all bags")
+        assert last.weight == (kinds[-1] == "BagRidgeClassifier")
+        assert len(found.split.training) == (297 if last.weight else 100)
+    assert kinds == ["BagRidgeClassifier", "BagStackingClassifier"]
+
+
+def test_a_large_table_of_natural_groups_keeps_the_stack(rng):
+    options = FitOptions(models=("ridge", "logistic"), grouping="natural", memory=2400)
+    found = fit_table(scan_table(make_table(rng)[0], ROLES), options)
+    assert found.sampled and {c.name for c in found.candidates} == {"ridge", "logistic"}
 
 
 def crossed(rng):
@@ -176,17 +173,6 @@ def test_the_default_stack_is_saved_and_predicts_the_same(rng, tmp_path, monkeyp
     assert np.mean(again.predict(table)["prediction"].to_numpy() == labels) > 0.9
 
 
-def test_what_needs_all_rows_stays_out_of_what_memory_does_not_hold(rng):
-    table, said = scan_table(make_table(rng)[0], ROLES), []
-    options = FitOptions(models=("ridge", "boosting"), grouping="natural", memory=1)
-    found = fit_table(table, options, say=said.append)
-    assert found.streamed and [c.name for c in found.candidates] == ["ridge"]
-    assert any("leaving out boosting" in words for words in said)
-    assert any("taking the bags for random groups" in words for words in said)
-    with pytest.raises(TableError, match="all rows in memory"):
-        fit_table(table, FitOptions(models=("boosting",), memory=1))
-
-
 def test_bags_of_a_block_are_held_out_together(rng):
     table, _ = make_table(rng, n_bags=60)
     day = pa.array([f"day {group % 12}" for group in table["group"].to_pylist()])
@@ -197,17 +183,16 @@ def test_bags_of_a_block_are_held_out_together(rng):
     assert len(found.split.judging) == 15  # three days: the first that have a fifth of the bags
 
 
-@pytest.mark.parametrize("rows_per_part", [100, 30])
-def test_blocks_stay_whole_on_disk_too(rng, rows_per_part):
+@pytest.mark.parametrize("memory", [8000, 2400])
+def test_blocks_stay_whole_in_large_tables_too(rng, memory):
     table, _ = make_table(rng, n_bags=60)
     day = pa.array([f"day {group % 12}" for group in table["group"].to_pylist()])
     scanned = scan_table(table.append_column("day", day), Roles("group", ("rate",), block="day"))
-    found = fit_table(scanned, replace(STREAMED, rows_per_part=rows_per_part))
-    days = [np.unique(part % 12) for part in vars(found.split).values()]
-    assert sorted(np.concatenate(days)) == list(range(12)) and min(map(len, days)) >= 1
-    assert sum(len(part) for part in vars(found.split).values()) == 60
-    held_out = 10 * max(len(found.split.judging), len(found.split.choosing))
-    assert held_out <= max(rows_per_part, 50)  # a day has five bags of ten rows
+    split = fit_table(scanned, replace(LARGE, memory=memory)).split
+    held_out = np.union1d(split.judging, split.choosing)
+    assert len(np.intersect1d(held_out % 12, split.training % 12)) == 0
+    # A day has five bags of ten rows.
+    assert 10 * max(len(split.judging), len(split.choosing)) <= max(memory // 80, 50)
 
 
 def test_at_least_three_bags_judge_where_each_has_its_own_block(rng):
@@ -283,22 +268,6 @@ def test_an_evaluation_needs_only_columns_that_it_uses(rng):
     model = learn_table(table, roles, options=RIDGE)
     other, _ = make_table(rng, n_bags=80)
     assert model.evaluate(other)["error"].value < 0.2
-
-
-def test_the_risk_of_classes_from_a_stream_is_that_of_the_held_out_bags(rng):
-    """Once scores of classes were those of separate labels."""
-    x, group = rng.normal(size=(3000, 2)), rng.permutation(3000) // 20
-    labels = np.argmax(np.column_stack([3 * x, np.zeros(3000)]), axis=1)
-    shares = np.eye(3)[labels][np.argsort(group, kind="stable")].reshape(150, 20, 3).mean(axis=1)
-    columns = {f"p{c}": shares[group, c] for c in range(3)}
-    table = scan_table(
-        pa.table({"group": group, "x": x[:, 0], "z": x[:, 1], **columns}),
-        Roles("group", tuple(columns)),
-    )
-    options = FitOptions(models=("debiased_square",), epochs=30, memory=1, rows_per_part=600)
-    found = fit_table(table, options)
-    [chosen], judged = found.candidates, found.evaluation["brier"]
-    assert chosen.risk.low < judged.value < chosen.risk.high
 
 
 def test_bags_that_are_not_random_are_announced_before_training():
@@ -401,15 +370,14 @@ def test_bags_are_read_from_files_where_they_are_needed(rng, tmp_path):
     np.testing.assert_array_equal(there.take(part).proportions, wanted.proportions)
 
 
-@pytest.mark.parametrize("memory", [1 << 30, 1], ids=["memory", "disk"])
+@pytest.mark.parametrize("memory", [1 << 30, 2400], ids=["memory", "large"])
 def test_a_folder_of_files_is_fitted_by_ray_as_by_one_machine(rng, tmp_path, ray_executor, memory):
     table, _ = make_table(rng, n_bags=40)
     folder = tmp_path / "rows"
     folder.mkdir()
     for number in range(4):
         pq.write_table(table.slice(number * 100, 100), folder / f"{number}.parquet")
-    models = ("ridge", "logistic") if memory > 1 else ("ridge",)
-    settings = {"models": models, "grouping": "random", "memory": memory, "rows_per_part": 100}
+    settings = {"models": ("ridge", "logistic"), "grouping": "random", "memory": memory}
     alone = learn_table(folder, ROLES, options=FitOptions(**settings))
     found = learn_table(folder, ROLES, options=FitOptions(**settings, ray="local"))
     for name in ("evaluation", "candidates"):

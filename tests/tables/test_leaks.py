@@ -11,7 +11,7 @@ from unbag.tables import FitOptions, Roles, read_bags, scan_table
 from unbag.tables.leaks import refuse_leaks
 
 RIDGE = FitOptions(models=("ridge",))
-STREAMED = FitOptions(models=("ridge",), memory=1, rows_per_part=100)
+LARGE = FitOptions(models=("ridge",), memory=10_000)
 LEAKS = {
     "the proportion": lambda rate, size: rate,
     "the percentage": lambda rate, size: (100 * rate).astype(np.float32),
@@ -29,7 +29,7 @@ def table_with(rng, values_of):
     return table.append_column("more", pa.array(values))
 
 
-@pytest.mark.parametrize("options", [RIDGE, STREAMED], ids=["memory", "disk"])
+@pytest.mark.parametrize("options", [RIDGE, LARGE], ids=["memory", "large"])
 @pytest.mark.parametrize("what", LEAKS)
 def test_what_tells_the_labels_of_a_bag_is_refused(rng, what, options):
     table = table_with(rng, LEAKS[what])

@@ -12,9 +12,9 @@ from unbag import Bags, make_bags
 from unbag.errors import BagDataError, StackingWarning
 from unbag.models import MODELS
 from unbag.rules import CountLikelihood, DebiasedSquare, EasyLog, ProportionSquare
-from unbag.training import Settings, Trial, held_out_risk, train
-from unbag.training.monitor import Monitor
-from unbag.training.record import Record
+from unbag.training import Settings, Trial, train
+from unbag.training.scoring import scores_of
+from unbag.training.stack import Stack
 
 SHORT = Settings(max_epochs=4, bags_per_batch=5)
 
@@ -52,7 +52,7 @@ def test_dropout_is_the_same_in_a_stack(rng):
 
 def test_only_a_progress_bar_asks_how_it_goes(rng, monkeypatch):
     asked = []
-    monkeypatch.setattr(Record, "summary", lambda record: asked.append(record) or "0.5")
+    monkeypatch.setattr(Stack, "summary", lambda stack: asked.append(stack) or "0.5")
     X, y = problem(rng)
     bags = make_bags(X, y, bag_size=10, seed=0)
     train([Trial()], bags, settings=SHORT)
@@ -97,11 +97,6 @@ def test_another_seed_gives_another_net(rng):
     assert not torch.equal(weights_of(a), weights_of(b))
 
 
-def true_error(X, y):
-    labels = torch.as_tensor(y)
-    return Monitor("test_error", X, lambda z: ((z[..., 0] > 0) != labels).float().mean(dim=-1))
-
-
 def test_training_leaves_the_global_generator_alone(rng):
     X, y = problem(rng)
     before = torch.get_rng_state()
@@ -112,14 +107,9 @@ def test_training_leaves_the_global_generator_alone(rng):
 @pytest.mark.parametrize("rule", [DebiasedSquare(), CountLikelihood()], ids=str)
 def test_it_learns(rng, rule):
     X, y = problem(rng, n=2000)
-    monitor = true_error(X, y)
-    [result] = train(
-        [Trial(rule, 1e-2)],
-        make_bags(X, y, bag_size=10, seed=0),
-        monitors=[monitor],
-        settings=Settings(max_epochs=10, bags_per_batch=10),
-    )
-    assert result.last("test_error") < 0.13  # the label noise alone makes 9 %
+    bags, settings = make_bags(X, y, bag_size=10, seed=0), Settings(10, bags_per_batch=10)
+    [result] = train([Trial(rule, 1e-2)], bags, settings=settings)
+    assert ((scores_of(result, X) > 0.5) != y).mean() < 0.13  # the label noise alone makes 9 %
 
 
 @pytest.mark.parametrize(
@@ -196,30 +186,19 @@ def test_tied_weights_and_buffers_without_state_are_stacked(rng):
         torch.testing.assert_close(result.model(x), alone.model(x), rtol=1e-4, atol=1e-5)
 
 
-def test_ctrl_c_returns_what_is_trained(rng):
+def test_ctrl_c_returns_what_is_trained(rng, monkeypatch):
     X, y = problem(rng)
-    bags = make_bags(X, y, bag_size=10, seed=0)
-    epochs = iter([0.5, 0.4, KeyboardInterrupt()])
+    bags, begin = make_bags(X, y, bag_size=10, seed=0), Stack.begin
 
-    def measure(logits):
-        value = next(epochs)
-        if isinstance(value, KeyboardInterrupt):
-            raise value
-        return torch.tensor([value])
+    def interrupted(stack, epoch):
+        if epoch == 2:
+            raise KeyboardInterrupt
+        begin(stack, epoch)
 
-    [result] = train([Trial()], bags, monitors=[Monitor("script", X, measure)], settings=SHORT)
-    assert result.stopped == "interrupted"
+    monkeypatch.setattr(Stack, "begin", interrupted)
+    [result] = train([Trial()], bags, settings=SHORT)
+    assert result.interrupted
     assert result.n_epochs == 2
-
-
-def test_held_out_risk_is_near_the_true_error(rng):
-    X, y = problem(rng, n=20_000)
-    train_bags = make_bags(X[:4000], y[:4000], bag_size=10, seed=0)
-    aside = make_bags(X[4000:], y[4000:], bag_size=20, seed=1)
-    monitors = [held_out_risk(aside, criterion="zero_one"), true_error(X[4000:], y[4000:])]
-    [result] = train([Trial()], train_bags, monitors=monitors, settings=SHORT)
-    true, estimated = result.last("test_error"), result.last("held_out_risk")
-    assert abs(true - estimated) < 4 * true * np.sqrt(2 / aside.n_bags)
 
 
 def test_bags_of_several_trials_must_have_the_same_instances(rng):
@@ -286,14 +265,6 @@ def test_bad_arguments_are_refused(rng):
         Trial(learning_rate=0)
     with pytest.raises(BagDataError, match="bags_per_batch"):
         train([Trial()], bags, settings=Settings(bags_per_batch=1))
-    with pytest.raises(ValueError, match="distinct names"):
-        train([Trial()], bags, monitors=[true_error(X, y)] * 2, settings=SHORT)
-    with pytest.raises(ValueError, match="criterion must name"):
-        train([Trial()], bags, settings=Settings(max_epochs=1, criterion="nonsense"))
-    with pytest.raises(ValueError, match="patience needs a criterion"):
-        train([Trial()], bags, settings=Settings(max_epochs=1, patience=3))
-    with pytest.raises(BagDataError, match="at least 2 bags, got 1"):
-        held_out_risk(bags.take([0]))
     with pytest.raises(ValueError, match="model must be one of"):
         train([Trial()], bags, model="nonsense")
     with pytest.raises(ValueError, match="trials must hold at least one"):

@@ -1,4 +1,4 @@
-"""Trials that are thinned out: those that go on train as if they had never been stopped."""
+"""Trainings in several runs: trials go on as if they had never been stopped."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from torch import nn
 from unbag.bags import make_bags, split_bags
 from unbag.errors import StackingWarning
 from unbag.rules import DebiasedSquare, get_rule
-from unbag.training import Settings, Training, Trial, held_out_risk, train
+from unbag.training import Settings, Training, Trial, train
 
 TRIALS = [
     Trial(rule=DebiasedSquare(debias="moving"), learning_rate=1e-2, seed=0),
@@ -27,7 +27,7 @@ def bags(rng):
 
 def assert_alike(results, expected):
     for one, other in zip(results, expected, strict=True):
-        assert one.trial == other.trial and one.best_epoch == other.best_epoch
+        assert one.trial == other.trial
         for name, values in other.history.items():
             np.testing.assert_allclose(one.history[name], values, rtol=1e-3, atol=1e-5)
         state = other.model.state_dict()
@@ -36,30 +36,12 @@ def assert_alike(results, expected):
 
 
 @pytest.mark.parametrize("redraw", [False, True])
-@pytest.mark.parametrize("chosen", [[0, 3], [1, 2, 4], [2]])
-def test_trials_that_go_on_give_what_they_give_alone(bags, redraw, chosen):
-    kept, aside = split_bags(bags, share=0.3, seed=0)
-    options = {
-        "monitors": [held_out_risk(aside, criterion="square")],
-        "settings": Settings(max_epochs=6, criterion="held_out_risk", redraw=redraw),
-    }
-    training = Training(TRIALS, kept, **options)
-    training.run(until=2)
-    training.keep(chosen)
-    training.run(until=4)
-    training.run(until=6)
-    assert_alike(training.results(), train([TRIALS[i] for i in chosen], kept, **options))
-
-
-def test_thinned_out_twice(bags):
-    training = Training(TRIALS, bags)
-    training.run(until=1)
-    training.keep([0, 2, 4])
-    training.run(until=2)
-    training.keep([1, 2])  # of those three
-    training.run(until=4)
-    expected = train([TRIALS[2], TRIALS[4]], bags, settings=Settings(max_epochs=4))
-    assert_alike(training.results(), expected)
+def test_trials_go_on_as_in_one_run(bags, redraw):
+    settings = Settings(max_epochs=6, redraw=redraw)
+    training = Training(TRIALS, bags, settings=settings)
+    for epoch in (2, 4, 6):
+        training.run(until=epoch)
+    assert_alike(training.results(), train(TRIALS, bags, settings=settings))
 
 
 def with_torch_dropout(input_shape, n_outputs):
@@ -70,26 +52,12 @@ def test_models_that_cannot_be_stacked_go_on_too(bags):
     with pytest.warns(StackingWarning):
         training = Training(TRIALS, bags, model=with_torch_dropout)
     training.run(until=2)
-    training.keep([1, 3])
     training.run(until=4)
     settings = Settings(max_epochs=4)
     expected = [
-        train([TRIALS[i]], bags, model=with_torch_dropout, settings=settings) for i in (1, 3)
+        train([trial], bags, model=with_torch_dropout, settings=settings) for trial in TRIALS
     ]
     assert_alike(training.results(), [result for [result] in expected])
-
-
-def test_patience_ends_a_trial_that_goes_on(bags):
-    kept, aside = split_bags(bags, share=0.3, seed=0)
-    settings = Settings(max_epochs=30, criterion="held_out_risk", patience=2)
-    monitors = [held_out_risk(aside, criterion="zero_one")]
-    training = Training(TRIALS, kept, monitors=monitors, settings=settings)
-    training.run(until=3)
-    training.keep([0, 1, 2])
-    training.run(until=30)
-    expected = train(TRIALS[:3], kept, monitors=monitors, settings=settings)
-    assert [r.n_epochs for r in training.results()] == [r.n_epochs for r in expected]
-    assert {r.stopped for r in training.results()} == {"patience"}
 
 
 def test_a_training_goes_on_from_its_results(bags):
@@ -98,7 +66,7 @@ def test_a_training_goes_on_from_its_results(bags):
     first = train(TRIALS, kept, settings=settings)
     later = train(TRIALS, bags, settings=settings, resume=first)
     for one, two in zip(first, later, strict=True):
-        assert (one.n_epochs, two.n_epochs, two.best_epoch) == (3, 6, 5)
+        assert (one.n_epochs, two.n_epochs) == (3, 6)
         np.testing.assert_array_equal(two.history["loss"][:3], one.history["loss"])
     one_more = train(TRIALS[:1], bags, settings=settings, resume=first[:1])
     assert_alike(one_more, later[:1])

@@ -11,8 +11,9 @@ from paper.tests.support import sharded_work as work
 from torch import nn
 
 from unbag.errors import BagDataError, WorkerError
-from unbag.training import Monitor, Settings, Trial, held_out_risk, train
+from unbag.training import Settings, Trial, train
 from unbag_paper.compiled import EngineSettings
+from unbag_paper.compiled.monitors import Monitor, held_out_risk
 from unbag_paper.distributed.sharding import shard_bags
 from unbag_paper.distributed.training import train_sharded
 from unbag_paper.distributed.workers import lone_group, run_workers
@@ -91,20 +92,6 @@ def test_a_training_goes_on_where_it_stopped(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["epoch-000004"]
     for a, b in zip(again.model.parameters(), whole.model.parameters(), strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=0)
-
-
-@pytest.mark.usefixtures("alone")
-def test_early_stopping_survives_a_restart(tmp_path):
-    bags, aside = work.unequal_bags(), work.unequal_bags(seed=1)
-    options = {"bags_per_batch": 7, "patience": 3, "criterion": "held_out_risk"}
-    monitors = [held_out_risk(aside)]
-    for max_epochs in (2, 30):
-        settings = Settings(max_epochs=max_epochs, **options)
-        result = train_sharded(
-            Trial(seed=0), bags, monitors=monitors, settings=settings, checkpoints=tmp_path
-        )
-    [wanted] = train([Trial(seed=0)], bags, monitors=monitors, settings=settings)
-    assert (result.best_epoch, result.stopped) == (wanted.best_epoch, wanted.stopped)
 
 
 @pytest.mark.usefixtures("alone")

@@ -8,7 +8,7 @@ import torch
 
 from unbag.bags import BagBatch, make_bags
 from unbag.rules import DebiasedSquare, EasySquare
-from unbag.training.monitor import measure_all
+from unbag_paper.compiled.monitors import measure_all
 from unbag_paper.data import load_problem
 from unbag_paper.runs.monitors import error_monitors, held_out_half, labelled_error
 from unbag_paper.runs.square_loss_estimates import TestBags, bag_estimates

@@ -8,7 +8,7 @@ import torch
 from paper.tests.support.small_grid import small_data, small_grid, taught_rule
 
 from unbag.errors import TrainingError
-from unbag.training import train
+from unbag_paper.compiled import train
 from unbag_paper.runs import grid as declared
 from unbag_paper.runs.grid import load_grids
 from unbag_paper.runs.monitors import logits_on
@@ -122,7 +122,7 @@ def test_an_interrupted_teacher_teaches_nothing(store, monkeypatch):
     def cut(trials, bags, *, model, **options):
         assert model == "mlp100"
         results = train(trials, bags, model=model, **options)
-        return [replace(result, stopped="interrupted") for result in results]
+        return [replace(result, interrupted=True) for result in results]
 
     monkeypatch.setattr("unbag_paper.runs.trainer.train", cut)
     runner = taught_runner(store)

@@ -8,7 +8,6 @@ import pytest
 from scipy.integrate import quad
 
 from unbag.errors import ConditionError
-from unbag.planning.guarantee import debiased_excess_bound
 from unbag_paper.errors import ConditionWarning
 from unbag_paper.theory import (
     CoordinateProblem,
@@ -35,6 +34,7 @@ from unbag_paper.theory import (
     trivial_agnostic_bound,
     trivial_realizable_bound,
 )
+from unbag_paper.theory.excess_bounds import debiased_excess_bound
 
 
 def test_bag_class_of_thresholds_is_never_shattered_beyond_the_bound():

@@ -58,7 +58,7 @@ def fit(
     ] = 0.2,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     memory: Annotated[
-        int, typer.Option(min=1, help="Megabytes of features above which bags stay on disk.")
+        int, typer.Option(min=1, help="Megabytes of features in memory; larger tables are sampled.")
     ] = 1024,
     learning_curve: Annotated[
         bool, typer.Option("--learning-curve", help="Ask whether more bags would help; slow.")

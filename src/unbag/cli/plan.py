@@ -39,9 +39,6 @@ def plan(
     rule: Annotated[
         str, typer.Option(help="debiased_square, eprm or proportion_square.")
     ] = "debiased_square",
-    constant: Annotated[
-        float, typer.Option(help="The unknown constant where only a shape is known.")
-    ] = 1.0,
     plot: opt.Plot = None,
     as_json: opt.Json = False,
 ) -> None:
@@ -56,7 +53,7 @@ def plan(
 
       unbag plan --bags 500 --bag-size 20 --vc 3 --json
 
-      unbag plan --instances 5000 --vc 3 --best-error 0.1 --plot plan.png
+      unbag plan --instances 5000 --hypotheses 100 --best-error 0.1 --plot plan.png
     """
     from unbag.planning import plan_bags
 
@@ -68,7 +65,6 @@ def plan(
         "best_error": best_error,
         "confidence": confidence,
         "rule": rule,
-        "constant": constant,
     }
     try:
         found = plan_bags(error, bag_size, **options)
@@ -81,7 +77,6 @@ def plan(
         "asked": found.asked,
         "answer": asdict(found.answer),
         "table": [asdict(row) for row in found.table],
-        "certified": found.certified,
         "sentence": str(found),
     }
     opt.answer(record, as_json)

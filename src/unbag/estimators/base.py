@@ -64,32 +64,23 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
         bags: Any,
         noise_variance: Any,
         task: Task | None = None,
-        *,
-        reset: bool = True,
-        classes: Any = None,
-        more_to_come: bool = False,
     ) -> Bags:
-        """Validate the arguments of `fit`; bags may be alike if there is `more_to_come`."""
+        """Validate the arguments of `fit`."""
         bags, noise_variance = bags_of(y, bags), variance_of(y, noise_variance)
         self._refuse_no_target(y)
         refuse_amounts(task, type(self).__name__)
-        y = y if reset else in_class_order(y, self.classes_)
         names = list(getattr(y, "columns", ()))
         y, given = np.asarray(y), X
-        X = self._numbers(X, reset=reset)
+        X = self._numbers(X, reset=True)
         check_lengths(X, y)
         if bags is None:
             refuse_without_bags(y, noise_variance=noise_variance, task=task)
-            return self._bags_of_one(X, y, classes)
-        if not reset and (y.ndim > 1) == (self.task_ != "binary"):
-            task = self.task_  # a few more bags may not tell it
+            return self._bags_of_one(X, y)
         data = bags_around(X, bags=bags, y=y, noise_variance=noise_variance, task=task)
-        if not more_to_come:
-            check_proportions_differ(data.proportions)
-        if reset:
-            warn_of_leaks(given, data, self.encoder_)
-            named = data.task == "multiclass" and names
-            self.classes_ = np.array(names) if named else np.arange(max(2, data.n_outputs))
+        check_proportions_differ(data.proportions)
+        warn_of_leaks(given, data, self.encoder_)
+        named = data.task == "multiclass" and names
+        self.classes_ = np.array(names) if named else np.arange(max(2, data.n_outputs))
         self.task_ = data.task
         return data
 
@@ -99,7 +90,7 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
         self.classes_ = np.arange(max(2, n_outputs))
         self.n_features_in_, self.encoder_ = n_features, None
 
-    def _bags_of_one(self, X: Array, y: Array, classes: Any) -> Bags:
+    def _bags_of_one(self, X: Array, y: Array) -> Bags:
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
         if y.ndim > 1:
@@ -110,13 +101,11 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
         if y.dtype.kind == "f" and not np.isfinite(y).all():
             raise ValueError("Input y contains NaN or infinity.")
         check_classification_targets(y)
-        self.classes_ = np.unique(y if classes is None else classes)
+        self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y must hold at least two classes, got one class only: {self.classes_[0]!r}."
             )
-        if not np.isin(y, self.classes_).all():
-            raise BagDataError(f"y must hold only the classes {self.classes_}, got {np.unique(y)}.")
         codes = np.searchsorted(self.classes_, y)
         self.task_ = "binary" if len(self.classes_) == 2 else "multiclass"
         values = (

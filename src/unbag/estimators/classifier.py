@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self
 
-from unbag.arguments import check_choice, check_whole
+from unbag.arguments import check_whole
 from unbag.arrays import Array
-from unbag.bags import Bags, Task
+from unbag.bags import Bags
 from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator, RiskRepr
 from unbag.estimators.instances import ARRAYS
@@ -19,7 +19,7 @@ from unbag.evaluation.results import trivial_baseline
 from unbag.models import ModelBuilder
 from unbag.randomness import draw_seed
 from unbag.rules import RULES, Rule, get_rule
-from unbag.training import Criterion, Settings, Trial, TrialResult
+from unbag.training import Settings, Trial
 from unbag.training.batches import are_pixels
 from unbag.training.scoring import logits_of, scores_of
 
@@ -44,12 +44,11 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
         architecture of the library, otherwise 1.
     blend_ridge : bool, optional
         Whether to train nets in five folds of bags and average them with ridges; see Notes. By
-        default on tables without `patience`.
+        default on tables.
     learning_rate : float
         Step size of Adam.
     max_epochs : int
-        Maximum passes over the bags. `patience`, or on tables the cross-fitted risk, may choose
-        fewer.
+        Maximum passes over the bags. On tables the cross-fitted risk may choose fewer.
     bags_per_batch : int, optional
         By default about 500 instances' worth, and at least four.
     redraw : bool
@@ -61,12 +60,6 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
         None trains on all bags, estimates nothing and blends nothing.
     refit : bool
         Whether training ends with the held-out bags included. False returns the evaluated model.
-    patience : int, optional
-        Stop after this many epochs without a lower held-out risk. One half of the held-out bags
-        then chooses the epoch, the other estimates the error, and neither is used for training.
-    criterion : {"zero_one", "square"}
-        Risk that chooses the epoch with `patience`. The square risk of scores varies less between
-        bags than the error of hard predictions.
     device : str
         Device of torch, such as "cpu" or "cuda".
     random_state : int, RandomState, Generator or None
@@ -82,8 +75,8 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
         The trained net and its history.
     risk_ : Estimate or None
         Error of single predictions, with an interval, from held-out bags, if any.
-    baseline_ : Baseline or None
-        Majority class and its error; None for a net trained elsewhere.
+    baseline_ : Baseline
+        Majority class and its error.
     risk_is_final_ : bool
         Whether `risk_` is the error of the returned classifier, rather than of nets trained without
         the held-out bags.
@@ -115,7 +108,7 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
     mixture. It is slightly too low if few bags chose epoch and weights, and slightly too high
     because each model lacked a fifth of the bags.
 
-    Otherwise a fit without `patience` trains on the kept bags, estimates the error from the
+    Otherwise a fit trains on the kept bags, estimates the error from the
     held-out bags, and continues on all bags for half as many epochs. If fewer than 10 bags would be
     held out, each net leaves out a fifth of the bags instead, and the final nets are trained on all
     bags from the start; below 10 bags nothing is estimated. So `risk_` is the error before the last
@@ -155,31 +148,18 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
     schedule: Literal["constant", "cosine"] = "constant"
     validation_share: float | None = 0.2
     refit: bool = True
-    patience: int | None = None
-    criterion: Criterion = "square"
     device: str = "cpu"
     random_state: Any = None
     verbose: bool = False
 
-    def adopt(
-        self, result: TrialResult, *, task: Task, n_outputs: int, n_features: int
-    ) -> BagClassifier:
-        """Take over a net that was trained elsewhere, such as on bags larger than memory."""
-        self._adopt(task, n_outputs, n_features)
-        self.result_, self.n_outputs_, self.risk_, self.pixels_ = result, n_outputs, None, False
-        self.risk_is_final_, self.baseline_ = False, None
-        return self
-
     def _fit(self, data: Bags) -> Self:
-        check_choice("criterion", self.criterion, get_args(Criterion))
         check_whole("n_nets", self.n_nets, optional=True)
         trial = Trial(get_rule(self.rule), self.learning_rate, draw_seed(self.random_state))
         self.n_outputs_, self.pixels_ = data.n_outputs, are_pixels(data.X)
         self.baseline_ = trivial_baseline(data, self.classes_)
-        self.risk_is_final_ = not self.refit or self.patience is not None
+        self.risk_is_final_ = not self.refit
         settings = Settings.from_estimator(
             self,
-            criterion=None if self.patience is None else "held_out_risk",
             batch_seed=trial.seed,
             progress=self.verbose,
         )
@@ -187,8 +167,7 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
         blend = on_a_table if self.blend_ridge is None else self.blend_ridge
         default = N_NETS if len(data.X) < MANY_ROWS else N_NETS_MANY
         n_nets = self.n_nets or (default if on_a_table else 1)
-        criterion = None if self.patience is None else self.criterion
-        options = self.validation_share or 0.0, blend, self.refit, criterion
+        options = self.validation_share or 0.0, blend, self.refit
         self.result_, self.risk_ = NetFit(trial, n_nets, self.model, settings, *options).fit(data)
         return self
 

@@ -38,7 +38,6 @@ class InstanceEstimator(BaseEstimator):
     encoder_: TableEncoder | None
     __metadata_request__fit = {"bags": "groups"}  # noqa: RUF012
     __metadata_request__score = {"bags": "groups"}  # noqa: RUF012
-    __metadata_request__partial_fit = {"bags": "groups"}  # noqa: RUF012
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

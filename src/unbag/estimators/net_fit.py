@@ -18,7 +18,7 @@ from unbag.estimators.net_blend import ClosedForms, CrossScores, blend_weights
 from unbag.evaluation.estimate import Estimate
 from unbag.models import AveragedNet, BlendedNet, ModelBuilder
 from unbag.randomness import derive_seed
-from unbag.training import Criterion, Monitor, Settings, Trial, TrialResult, held_out_risk, train
+from unbag.training import Settings, Trial, TrialResult, train
 from unbag.training.loop import Training
 
 # More folds cost more fits; with three, nets that lack a third of the bags are much worse.
@@ -36,7 +36,7 @@ class NetFit:
 
     `trial` is that of the first net. `share` of the bags is held out; with `blend` nets are
     cross-fitted and averaged with closed-form models; with `refit` the held-out bags join in the
-    end. With a `criterion` half of them choose the epoch, and none joins.
+    end.
     """
 
     trial: Trial
@@ -46,14 +46,11 @@ class NetFit:
     share: float
     blend: bool
     refit: bool = True
-    criterion: Criterion | None = None
 
     def fit(self, bags: Bags) -> tuple[TrialResult, Estimate | None]:
         """Train, and estimate the error if enough bags can be held out."""
         if self.share:
             check_share("validation_share", self.share)
-        if self.criterion is not None:
-            return self._fit_apart(bags)
         if not self.share or bags.n_bags < MIN_BAGS:
             return _averaged(self._train(self.n_nets, bags)), None
         if not self.refit:
@@ -80,23 +77,12 @@ class NetFit:
 
     def _fit_apart(self, bags: Bags) -> tuple[TrialResult, Estimate | None]:
         """Evaluate on bags that are never used for training."""
-        if not self.share:
-            raise ValueError("patience needs held-out bags: set validation_share, such as 0.2.")
-        choose = 0.0 if self.criterion is None else self.share / 2
-        split = hold_out_bags(
-            bags.sizes,
-            judge=self.share - choose,
-            choose=choose,
-            seed=self.trial.seed,
-            name="validation_share",
+        held_out = hold_out_bags(
+            bags.sizes, judge=self.share, seed=self.trial.seed, name="validation_share"
         )
-        kept, cross = bags.take(split.training), CrossScores(bags, [split.judging])
-        if self.criterion is None:
-            share = self.share if self.blend else 0.0
-            result, _ = replace(self, refit=True, share=share).fit(kept)
-        else:
-            monitor = held_out_risk(bags.take(split.choosing), criterion=self.criterion)
-            result = _averaged(self._train(self.n_nets, kept, monitors=[monitor]))
+        kept, cross = bags.take(held_out.training), CrossScores(bags, [held_out.judging])
+        share = self.share if self.blend else 0.0
+        result, _ = replace(self, refit=True, share=share).fit(kept)
         return result, cross.estimate(cross.of_nets([result]))
 
     def _fit_blend(self, bags: Bags) -> tuple[TrialResult, Estimate | None]:
@@ -148,11 +134,10 @@ class NetFit:
         n_nets: int,
         bags: Bags | Sequence[Bags],
         *,
-        monitors: Sequence[Monitor] = (),
         resume: Sequence[TrialResult] | None = None,
     ) -> list[TrialResult]:
         how: dict[str, Any] = {"model": self.model, "settings": self.settings}
-        return _finite(train(self._trials(n_nets), bags, **how, monitors=monitors, resume=resume))
+        return _finite(train(self._trials(n_nets), bags, **how, resume=resume))
 
 
 def _finite(results: list[TrialResult]) -> list[TrialResult]:
@@ -182,7 +167,7 @@ def epochs_to_try(max_epochs: int) -> list[int]:
 
 
 def _interrupted(results: Sequence[TrialResult], n_nets: int) -> bool:
-    return len(results) < n_nets or any(r.stopped == "interrupted" for r in results)
+    return len(results) < n_nets or any(r.interrupted for r in results)
 
 
 def _of_parts(nets: Sequence[TrialResult], n_parts: int) -> list[TrialResult]:

@@ -58,8 +58,7 @@ class NetEstimator(InstanceEstimator):
             "n_nets": len(average.nets) if isinstance(average, AveragedNet) else 1,
             "n_units": len(state[CENTRES]) if CENTRES in state else None,
             "input_shape": list(result.input_shape),
-            "best_epoch": result.best_epoch,
-            "stopped": result.stopped,
+            "interrupted": result.interrupted,
             "learning_rate": result.trial.learning_rate,
             "seed": result.trial.seed,
         }
@@ -81,8 +80,8 @@ class NetEstimator(InstanceEstimator):
             raise ModelFolderError(f"The saved weights do not fit the net: {error}") from error
         trial = Trial(get_rule(self.rule), about["learning_rate"], about["seed"])
         history = dict(_named("history.", tensors))
-        ended = about["best_epoch"], about["stopped"], len(nets) > 1
-        self.result_ = TrialResult(trial, net.eval(), history, *ended, shape)
+        interrupted, stacked = about["interrupted"], len(nets) > 1
+        self.result_ = TrialResult(trial, net.eval(), history, interrupted, stacked, shape)
 
     def _blend(self, net: nn.Module, n_features: int, n_units: int) -> BlendedNet:
         """A blend with the right shapes."""

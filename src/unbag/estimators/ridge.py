@@ -11,7 +11,6 @@ from unbag.arguments import check_whole
 from unbag.arrays import Array
 from unbag.bags import Bags, Task
 from unbag.bags.validation import check_proportions_differ
-from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.closed_form import (
     BagStatistics,
@@ -147,43 +146,6 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
         return self._fit_statistics(
             BagStatistics(means, values, np.asarray(sizes, dtype=float), noise)
         )
-
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        bags: Any = None,
-        noise_variance: Any = None,
-        task: Task | None = None,
-        classes: Any = None,
-    ) -> Self:
-        """Add whole bags; the result equals one `fit` on all of them.
-
-        It stores the mean, size and proportion of each bag. Model folders do not contain them, so a
-        loaded model starts anew.
-
-        Parameters
-        ----------
-        X, y, bags, noise_variance, task
-            As for `fit`; the task is that of the first call.
-        classes : array, optional
-            All classes, if labels of a first call without bags do not show every one.
-        """
-        self._refuse_components("partial_fit")
-        seen: BagStatistics | None = getattr(self, "_statistics", None)
-        if seen is not None and classes is None:
-            classes = self.classes_
-        more: dict[str, Any] = {"reset": seen is None, "classes": classes, "more_to_come": True}
-        data = self._read(X, y, bags, noise_variance, task, **more)
-        added = BagStatistics.of(data)
-        if seen is not None and seen.proportions.shape[1] != added.proportions.shape[1]:
-            raise BagDataError(
-                f"y must have {seen.proportions.shape[1]} columns of proportions as before, "
-                f"got {added.proportions.shape[1]}."
-            )
-        # Bags to come may differ, if these do not.
-        return self._fit_statistics(added if seen is None else seen.joined(added))
 
     def _decisions(self, X: Array) -> Array:
         return self._linear(X) - (0.0 if self.task_ == "multiclass" else 0.5)

@@ -15,7 +15,6 @@ from unbag.evaluation.privacy import PrivacyNoise, privacy_noise
 from unbag.evaluation.random_groups import evaluate_bags
 from unbag.evaluation.results import AmountEvaluation, Baseline, Evaluation
 from unbag.evaluation.risk import estimate_risk, pairwise_value
-from unbag.evaluation.search import Candidate, Search, search_trials
 from unbag.evaluation.selection import bag_scorer, cross_fit_risk, cross_fit_scores
 
 __all__ = [
@@ -25,7 +24,6 @@ __all__ = [
     "BagReport",
     "Baseline",
     "Bounds",
-    "Candidate",
     "ColumnImportance",
     "Comparison",
     "Estimate",
@@ -35,7 +33,6 @@ __all__ = [
     "GroupShares",
     "NaturalEvaluation",
     "PrivacyNoise",
-    "Search",
     "bag_learning_curve",
     "bag_scorer",
     "check_bags",
@@ -53,5 +50,4 @@ __all__ = [
     "pairwise_value",
     "privacy_noise",
     "repair_flip",
-    "search_trials",
 ]

@@ -118,17 +118,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         empty = np.empty((0, len(self.features)), dtype=np.float32)
         return np.concatenate([empty, *parts])
 
-    def encode_chunk(self, chunk: Chunk) -> Array:
-        """Features of a chunk, shape (n_rows, n_features)."""
-        features = np.empty((chunk.batch.num_rows, len(self.features)), dtype=np.float32, order="F")
-        self.encode_into(features, chunk)
-        return np.ascontiguousarray(features)
-
-    def encode_into(self, features: Array, chunk: Chunk) -> None:
-        """Write the features of a chunk into an array of that shape, fastest in Fortran order."""
+    def encode_chunk(self, chunk: Chunk, *, by_column: bool = False) -> Array:
+        """Features of a chunk, shape (n_rows, n_features), in memory row by row or by column."""
         require(chunk.batch.schema.names, self.names)
+        features = np.empty((chunk.batch.num_rows, len(self.features)), dtype=np.float32, order="F")
         for column, place in self.places:
             column.encode_into(features[:, place], chunk)
+        return features if by_column else np.ascontiguousarray(features)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

@@ -39,7 +39,7 @@ class BagPlan:
     table : tuple of PlanRow
         Neighbouring choices, the answer among them.
     guarantee : Guarantee
-        The assumptions, and whether the answer is certified.
+        The assumptions.
     """
 
     asked: str
@@ -62,18 +62,12 @@ class BagPlan:
         """Excess error of the answer, above the best hypothesis of the class."""
         return self.answer.error
 
-    @property
-    def certified(self) -> bool:
-        """Whether every constant in the answer is known."""
-        return self.guarantee.certified
-
     def __str__(self) -> str:
         """The answer in one sentence."""
-        kind = "Certified" if self.certified else "Not certified (shape only)"
         answer = self.answer
         return (
-            f"{kind}: {answer.n_bags} bags of {answer.bag_size} ({answer.n_instances} instances) "
-            f"bring the excess error to {answer.error:.3g} with confidence "
+            f"Certified: {answer.n_bags} bags of {answer.bag_size} ({answer.n_instances} "
+            f"instances) bring the excess error to {answer.error:.3g} with confidence "
             f"{self.guarantee.confidence:g}, by {self.guarantee.source}."
         )
 
@@ -97,7 +91,6 @@ def plan_bags(
     best_error: float = 0.0,
     confidence: float = 0.95,
     rule: str = "debiased_square",
-    constant: float = 1.0,
     bag_sizes: Iterable[int] = USUAL_BAG_SIZES,
 ) -> BagPlan:
     """Say how many bags are needed, which bag size is best, or which error the data at hand allow.
@@ -114,16 +107,13 @@ def plan_bags(
         Instances at hand, the bag size being free: which of `bag_sizes` gives the least error? With
         `error`: which is the largest that still reaches it?
     n_hypotheses, vc_dimension : int
-        How rich the class is: exactly one of the two.
+        How rich the class is: exactly one of the two. `vc_dimension` needs a `best_error` of 0.
     best_error : float
         Error of the best hypothesis of the class; 0 means that the truth is in it.
     confidence : float
         Probability 1 - delta with which the answer holds.
     rule : {"debiased_square", "eprm", "proportion_square"}
         Which rule is minimised exactly.
-    constant : float
-        Stands for the unknown constant where only a shape is known: a VC class with
-        `best_error` > 0. Such plans have ``certified == False``.
     bag_sizes : iterable of int
         Sizes to choose from when `n_instances` is given.
 
@@ -150,7 +140,6 @@ def plan_bags(
         vc_dimension=vc_dimension,
         best_error=best_error,
         confidence=confidence,
-        constant=constant,
     )
     if n_instances is not None:
         require(n_bags is None and bag_size is None, "`n_instances` leaves bags and size free.")

@@ -41,9 +41,8 @@ from unbag.parallel import Executor, get_executor
 from unbag.randomness import numpy_generator
 from unbag.tables.index import BagIndex
 from unbag.tables.leaks import refuse_leaks
-from unbag.tables.options import NETS, STREAMED, FitOptions, candidates_of, regressors_of
-from unbag.tables.out_of_core import fit_streamed
-from unbag.tables.parts import BagParts
+from unbag.tables.options import FitOptions, candidates_of, regressors_of
+from unbag.tables.out_of_core import better_of, read_with_sums, rows_in_memory
 from unbag.tables.reading import TableFiles
 from unbag.tables.scan import BagTable, TableBags, read_bags
 
@@ -65,8 +64,9 @@ class CandidateModel:
 class TableFit:
     """Result of a fit.
 
-    `checks` is None for amounts; `evaluation` and `importance` come from held-out bags;
-    `curve` is the learning curve, if requested.
+    `checks` is None for amounts; `evaluation` and `importance` come from held-out bags; `sampled`
+    says whether the stack was trained on a sample of the bags; `curve` is the learning curve, if
+    requested.
     """
 
     classifier: Any
@@ -75,7 +75,7 @@ class TableFit:
     evaluation: Evaluation | AmountEvaluation
     importance: ColumnImportance | None
     split: BagSplit
-    streamed: bool
+    sampled: bool
     curve: BagLearningCurve | None = None
 
 
@@ -93,8 +93,7 @@ def fit_table(
     if table.index.task == "amount":
         return _fit_amounts(table, options, say)
     check_proportions_differ(table.index.proportions)
-    fit = _fit_on_disk if table.n_bytes > options.memory else _fit_in_memory
-    return fit(table, options, say)
+    return _fit_labels(table, options, say)
 
 
 def _fit_amounts(table: BagTable, options: FitOptions, say: Say) -> TableFit:
@@ -104,7 +103,7 @@ def _fit_amounts(table: BagTable, options: FitOptions, say: Say) -> TableFit:
             "Amounts are learned from random groups of rows that fit into memory; got grouping "
             f"{options.grouping!r} and {table.n_bytes >> 20} of {options.memory >> 20} megabytes."
         )
-    split, bags = _split(table.index, options, streamed=False), read_bags(table)
+    split, bags = _split(table, options), read_bags(table)
     refuse_leaks(bags, table.encoder)
     blocks = None if table.index.blocks is None else table.index.blocks[split.training]
     say("training " + ", ".join(regressors_of(options, bags.n_instances)))
@@ -113,7 +112,7 @@ def _fit_amounts(table: BagTable, options: FitOptions, say: Say) -> TableFit:
     tried = [CandidateModel(name, float(name == order[0]), risks[name]) for name in order]
     judging = bags.take(split.judging).gathered()
     found = evaluate_amounts(model.predict(judging.X), judging)
-    return TableFit(model, None, tried, found, None, split=split, streamed=False)
+    return TableFit(model, None, tried, found, None, split, sampled=False)
 
 
 def _choose_regressor(
@@ -133,17 +132,25 @@ def _choose_regressor(
     return models[best].fit_bags(bags), risks
 
 
-def _split(index: BagIndex, options: FitOptions, *, streamed: bool) -> BagSplit:
+def _split(table: BagTable, options: FitOptions) -> BagSplit:
+    """Hold out bags; of a large table also some for a choice, and sample the training bags."""
+    index, share, seed = table.index, options.held_out, options.seed
     if index.n_bags < MIN_BAGS:
         raise TableError(
             f"Training and evaluation need at least {MIN_BAGS} bags, got {index.n_bags}. Otherwise "
             "use unbag.BagRidgeClassifier and unbag.cross_fit_risk(..., n_splits=2) in Python."
         )
-    share, seed = options.held_out, options.seed
-    choose, limit = (share, options.rows_per_part) if streamed else (0.0, None)
-    if index.blocks is not None:
-        return _split_blocks(index, share, seed, n_parts=1 + streamed, max_rows=limit or np.inf)
-    return hold_out_bags(index.sizes, judge=share, choose=choose, seed=seed, max_rows=limit)
+    large = table.n_bytes > options.memory and index.task != "amount"
+    most, limit = rows_in_memory(table, options.memory) if large else (None, None)
+    if index.blocks is None:
+        choose = share * large
+        split = hold_out_bags(index.sizes, judge=share, choose=choose, seed=seed, max_rows=limit)
+    else:
+        split = _split_blocks(index, share, seed, n_parts=1 + large, max_rows=limit or np.inf)
+    if most is None:
+        return split
+    sample = take_bags(index.sizes[split.training], max_rows=most, seed=seed)
+    return replace(split, training=split.training[sample])
 
 
 def _split_blocks(
@@ -174,33 +181,30 @@ def _split_blocks(
     return BagSplit(np.flatnonzero(np.isin(blocks, order)), choosing, judging)
 
 
-def _fit_in_memory(table: BagTable, options: FitOptions, say: Say) -> TableFit:
-    split = _split(table.index, options, streamed=False)
+def _fit_labels(table: BagTable, options: FitOptions, say: Say) -> TableFit:
+    split, large = _split(table, options), table.n_bytes > options.memory
     say("reading the rows")
-    bags, index = read_bags(table), table.index
-    checks = _checked(table, bags.take(take_bags(index.sizes, max_rows=CHECKED_ROWS)), say)
-    training = bags.take(split.training)
-    candidates = candidates_of(options, training)
-    say("training " + ", ".join(name for name, _ in candidates))
-    stack = BagStackingClassifier(
-        candidates,
-        grouping=options.grouping,
-        quick=options.quick,
-        n_jobs=options.jobs_on(training.X.size),
-        ray=options.ray,
-        verbose=options.progress,
-        random_state=options.seed,
+    kept = np.sort(np.concatenate(list(vars(split).values())))
+    executor = get_executor(n_jobs=options.jobs or 1, ray=options.ray)
+    bags, sums = read_with_sums(table, kept, executor) if large else (read_bags(table), None)
+    training, choosing, judging = (
+        bags.take(np.searchsorted(kept, part)) for part in vars(split).values()
     )
-    blocks = None if index.blocks is None else index.blocks[split.training]
-    # Workers of a cluster read their own bags, if these are in files.
-    files = options.ray is not None and isinstance(table.source, TableFiles)
-    source = TableBags(table, split.training) if files else None
-    stack.fit_bags(training, blocks=blocks, source=source)
-    risks = stack.candidate_risks_
+    checks = _checked(table, bags.take(take_bags(bags.sizes, max_rows=CHECKED_ROWS)), say)
+    if sums is not None:
+        say(f"training on {len(split.training):,} random bags of {table.index.n_bags:,}")
+    stack = _fit_stack(table, training, split.training, options, say)
+    risks, model = stack.candidate_risks_, stack
     tried = [CandidateModel(n, w, risks.get(n)) for n, w in stack.weights_.items()]
+    wanted = stack.grouping_ == "random" and (not options.models or "ridge" in options.models)
+    if sums is not None and wanted:
+        model, risk, split = better_of(stack, table.index, sums, split, choosing.gathered())
+        share = float(model is not stack)
+        tried = [replace(candidate, weight=(1 - share) * candidate.weight) for candidate in tried]
+        tried.append(CandidateModel("ridge on all bags", share, risk))
     tried.sort(key=lambda candidate: -candidate.weight)
     say("measuring column importance")
-    judged = _judged(stack, bags.take(split.judging), table, options)
+    judged = _judged(model, judging, table, options)
     curve = None
     if options.learning_curve and stack.grouping_ == "natural":
         say("no learning curve: the risk cannot be estimated from natural groups")
@@ -208,42 +212,28 @@ def _fit_in_memory(table: BagTable, options: FitOptions, say: Say) -> TableFit:
         say("estimating the learning curve")
         executor = get_executor(n_jobs=options.jobs_on(bags.X.size), ray=options.ray)
         curve = table_learning_curve(bags, executor=executor, seed=options.seed)
-    return TableFit(stack, checks, tried, *judged, split=split, streamed=False, curve=curve)
+    return TableFit(model, checks, tried, *judged, split, large, curve)
 
 
-def _fit_on_disk(table: BagTable, options: FitOptions, say: Say) -> TableFit:
-    models = _streamed_models(options, say)
-    if options.grouping == "natural":
-        say("taking the bags for random groups: the rows take more than `memory`")
-    split = _split(table.index, options, streamed=True)
-    say("reading the rows into files of whole bags")
-    n_rows, place = options.rows_per_part, options.folder
-    with BagParts(table, vars(split), rows_per_part=n_rows, folder=place) as parts:
-        judging = parts.bags(*parts.parts["judging"])
-        checks = _checked(table, judging, say)
-        say("training " + ", ".join(models))
-        classifier, risks = fit_streamed(parts, models, options)
-    tried = [CandidateModel(n, float(not i), risk) for i, (n, risk) in enumerate(risks.items())]
-    if options.learning_curve:
-        say("no learning curve: the rows take more than `memory`")
-    judged = _judged(classifier, judging, table, options)
-    return TableFit(classifier, checks, tried, *judged, split=split, streamed=True)
-
-
-def _streamed_models(options: FitOptions, say: Say) -> tuple[str, ...]:
-    """Models that can be trained on streamed bags."""
-    if not options.models:
-        return STREAMED
-    rest = tuple(name for name in options.models if name in ("ridge", *NETS))
-    left_out = [name for name in options.models if name not in rest]
-    if not rest:
-        raise TableError(
-            f"{', '.join(left_out)} needs all rows in memory, and they take more than `memory`. "
-            "Raise it, or try ridge or a net."
-        )
-    if left_out:
-        say(f"leaving out {', '.join(left_out)}: the rows take more than `memory`")
-    return rest
+def _fit_stack(
+    table: BagTable, bags: Bags, positions: Array, options: FitOptions, say: Say
+) -> BagStackingClassifier:
+    candidates = candidates_of(options, bags)
+    say("training " + ", ".join(name for name, _ in candidates))
+    stack = BagStackingClassifier(
+        candidates,
+        grouping=options.grouping,
+        quick=options.quick,
+        n_jobs=options.jobs_on(bags.X.size),
+        ray=options.ray,
+        verbose=options.progress,
+        random_state=options.seed,
+    )
+    blocks = None if table.index.blocks is None else table.index.blocks[positions]
+    # Workers of a cluster read their own bags, if these are in files.
+    files = options.ray is not None and isinstance(table.source, TableFiles)
+    source = TableBags(table, positions) if files else None
+    return stack.fit_bags(bags, blocks=blocks, source=source)
 
 
 def check_table(table: BagTable, bags: Bags, *, level: float = 0.05) -> BagReport:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from sklearn.linear_model import LogisticRegression
@@ -33,7 +32,6 @@ HELD_OUT = (0.05, 0.4)
 ROWS_SEEN, MANY_VALUES = 10_000_000, 1_000_000
 NETS = tuple(RULES)
 TREES = ("em", "boosting", "count_boosting")  # of LightGBM
-STREAMED = ("ridge", "debiased_square", "proportion_log", "easy_log")
 REGRESSORS = ("ridge", "process", "boosting", "debiased_square")
 MODELS = ("prior", "ridge", "process", "logistic", "rate_logistic", *TREES, *NETS)
 
@@ -49,9 +47,7 @@ class FitOptions:
         "process" (a Gaussian process), "logistic" (likelihood of counts), "rate_logistic" (naive,
         on the rates of bags), "em" (EM around boosted trees), "boosting" and "count_boosting"
         (trees by the debiased square loss and by the likelihood of counts), or a rule of
-        `unbag.rules.RULES` for a net. Trees need
-        the extra ``unbag[gbm]``. Tables larger than `memory` allow "ridge" and nets only; the one
-        with the lowest error on held-out bags is used.
+        `unbag.rules.RULES` for a net. Trees need the extra ``unbag[gbm]``.
     quick : bool
         Fewer candidates, folds and rounds.
     jobs : int, optional
@@ -69,11 +65,8 @@ class FitOptions:
     seed : int
         Seed of everything random.
     memory : int
-        Bytes of features above which bags are streamed from disk.
-    rows_per_part : int
-        Rows of a part of streamed bags; three parts are in memory at a time.
-    folder : path, optional
-        Where streamed bags are stored temporarily.
+        Bytes of features that are in memory at a time. If a table has more, the stack is trained on
+        a random sample of the bags, at most 500,000 rows, and compared with a ridge on all bags.
     progress : bool
         Show a progress bar.
     learning_curve : bool
@@ -90,8 +83,6 @@ class FitOptions:
     held_out: float = 0.2
     seed: int = 0
     memory: int = 1 << 30
-    rows_per_part: int = 250_000
-    folder: str | Path | None = None
     progress: bool = False
     learning_curve: bool = False
 
@@ -102,7 +93,6 @@ class FitOptions:
         check_choice("grouping", self.grouping, ("auto", "random", "natural"))
         check_whole("epochs", self.epochs, optional=True)
         check_whole("jobs", self.jobs, optional=True)
-        check_whole("rows_per_part", self.rows_per_part)
         low, high = HELD_OUT
         if not low <= self.held_out <= high:
             raise ValueError(f"held_out must lie between {low} and {high}, got {self.held_out!r}.")

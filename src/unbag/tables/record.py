@@ -74,13 +74,13 @@ def fit_record(
             "seen": marks_of(table.index, seen),
             "settings": settings
             | {
-                "streamed": fit.streamed,
+                "sampled": fit.sampled,
                 "grouping": getattr(fit.classifier, "grouping_", None),
                 "bags": {n: len(getattr(fit.split, n)) for n in vars(fit.split)},
             },
             "checks": fit.checks and checks_record(fit.checks),
             "candidates": [vars(c) | {"risk": c.risk and c.risk.to_dict()} for c in fit.candidates],
-            "chosen": fit.candidates[0].name if fit.streamed or fit.checks is None else "stack",
+            "chosen": "stack" if hasattr(fit.classifier, "weights_") else fit.candidates[0].name,
             "evaluation": evaluation_record(found),
             "headline": found.headline,
             "importance": importance_record(fit.importance),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,8 @@ from unbag.tables.index import BagIndex, BagTally
 from unbag.tables.leaks import BagCopies, RepeatedKeys
 from unbag.tables.reading import TableFiles, TableSource, open_table
 from unbag.tables.roles import Roles
+
+CHANGED = "The table changed during reading: the size of a bag differs."
 
 
 @dataclass(frozen=True)
@@ -101,8 +104,16 @@ class TableBags:
         return read_bags(self.table, self.positions[positions])
 
 
-def read_bags(table: BagTable, positions: Array | None = None) -> Bags:
-    """Read all bags, or those at some positions of the index, into memory."""
+def read_bags(
+    table: BagTable,
+    positions: Array | None = None,
+    *,
+    visit: Callable[[Array, Array], None] | None = None,
+) -> Bags:
+    """Read all bags, or those at some positions of the index, into memory.
+
+    `visit` gets the features of all rows, chunk by chunk, and the position of each row's bag.
+    """
     n_bags = table.index.n_bags
     positions = np.arange(n_bags) if positions is None else np.unique(positions)
     places = np.full(n_bags, -1, dtype=np.int32)
@@ -112,11 +123,16 @@ def read_bags(table: BagTable, positions: Array | None = None) -> Bags:
     found = np.empty(n_rows, dtype=np.int32)
     start = 0
     for chunk in table.source.chunks(table.columns):
-        here = places[table.index.codes(chunk, table.roles.bag)]
+        codes = table.index.codes(chunk, table.roles.bag)
+        features = table.encoder.encode_chunk(chunk, by_column=True)
+        if visit is not None:
+            visit(features, codes)
+        here = places[codes]
         chosen = here >= 0
         stop = start + int(chosen.sum())
-        X[start:stop] = table.encoder.encode_chunk(chunk)[chosen]
-        found[start:stop] = here[chosen]
+        if stop > n_rows:
+            raise TableError(CHANGED)
+        X[start:stop], found[start:stop] = features[chosen], here[chosen]
         start = stop
     return make_bags_of(X, found, table.index, positions)
 
@@ -127,7 +143,7 @@ def make_bags_of(X: Array, places: Array, index: BagIndex, positions: Array | No
     rows, ends = grouped(places, len(positions))
     sizes = index.sizes[positions]
     if not (np.diff(ends) == sizes).all():
-        raise TableError("The table changed during reading: the size of a bag differs.")
+        raise TableError(CHANGED)
     noise = None if index.noise_variance is None else index.noise_variance[positions]
     ids = index.ids.take(pa.array(positions)).to_pylist()
     return Bags(X, rows, sizes, index.proportions[positions], ids, noise, index.task)

@@ -37,14 +37,6 @@ class StackedAdam:
         for rate in self.rates:
             rate.copy_((self.base_rates * factor).view(rate.shape))
 
-    def keep(self, chosen: Tensor, parameters: list[Tensor]) -> None:
-        """Continue with the chosen trials, whose parameters are given."""
-        self.parameters = parameters
-        self.base_rates = self.base_rates[chosen]
-        self.rates = [rate[chosen] for rate in self.rates]
-        self.first = [moment[chosen] for moment in self.first]
-        self.second = [moment[chosen] for moment in self.second]
-
     @torch.no_grad()
     def step(self, gradients: tuple[Tensor, ...]) -> None:
         """Move the parameters."""

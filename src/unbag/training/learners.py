@@ -49,9 +49,6 @@ class Learner:
         for key in self.keys:
             advance_key(key)
 
-    def keep(self, chosen: Tensor) -> None:
-        """Drop all models except the chosen ones; a single model stays."""
-
     def export(self, state: dict[str, Tensor], index: int) -> nn.Module:
         """Copy of model number `index` in this state, on the CPU."""
         return _copy_in_state(self.model, state)
@@ -67,21 +64,12 @@ class StackedLearner(Learner):
         trainable = {name for name, p in models[0].named_parameters() if p.requires_grad}
         self.named = {n: p.detach().requires_grad_() for n, p in stacked.items() if n in trainable}
         self.buffers |= {n: p.detach() for n, p in stacked.items() if n not in trainable}
-        self._list()
-
-    def _list(self) -> None:
         self.parameters = list(self.named.values())
         self.keys = [b for n, b in self.buffers.items() if n.endswith(KEY_SUFFIX)]
 
     @property
     def state(self) -> dict[str, Tensor]:
         return {n: p.detach() for n, p in self.named.items()} | self.buffers
-
-    def keep(self, chosen: Tensor) -> None:
-        self.n_models = len(chosen)
-        self.named = {n: p.detach()[chosen].requires_grad_() for n, p in self.named.items()}
-        self.buffers = {n: b[chosen] for n, b in self.buffers.items()}
-        self._list()
 
     def logits(self, x: Tensor, *, shared: bool = False) -> Tensor:
         def one(named: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor) -> Tensor:

@@ -16,7 +16,6 @@ from unbag.models import ModelBuilder, get_model
 from unbag.randomness import derive_seed
 from unbag.training.batches import TrialData, as_inputs, as_tensor, trial_data
 from unbag.training.learners import why_not_stackable
-from unbag.training.monitor import Monitor, check_monitors, on_device
 from unbag.training.progress import progress_bar
 from unbag.training.settings import Settings
 from unbag.training.stack import Stack, seeded_model
@@ -28,7 +27,6 @@ def train(
     bags: Bags | Sequence[Bags],
     *,
     model: str | ModelBuilder = "mlp",
-    monitors: Sequence[Monitor] = (),
     settings: Settings | None = None,
     resume: Sequence[TrialResult] | None = None,
 ) -> list[TrialResult]:
@@ -44,9 +42,7 @@ def train(
     the same bits.
     """
     settings = settings or Settings()
-    training = Training(
-        trials, bags, model=model, monitors=monitors, settings=settings, resume=resume
-    )
+    training = Training(trials, bags, model=model, settings=settings, resume=resume)
     training.run(until=settings.max_epochs)
     results = training.results()
     if resume is not None:
@@ -55,7 +51,7 @@ def train(
 
 
 class Training:
-    """Trials in training: `run` them up to an epoch, `keep` some of them, and continue.
+    """Trials in training: `run` them up to an epoch, and continue.
 
     Parameters are those of `train`; ``settings.max_epochs`` only scales a cosine schedule.
     Continued training equals uninterrupted training up to rounding, unless a model draws from the
@@ -71,18 +67,15 @@ class Training:
         bags: Bags | Sequence[Bags],
         *,
         model: str | ModelBuilder = "mlp",
-        monitors: Sequence[Monitor] = (),
         settings: Settings | None = None,
         resume: Sequence[TrialResult] | None = None,
     ) -> None:
-        check_monitors(monitors)
         check_some("trials", trials)
         self.settings = settings or Settings()
         device, build = torch.device(self.settings.device), get_model(model)
         each = [bags] * len(trials) if isinstance(bags, Bags) else list(bags)
         data = [trial_data(t, b, self.settings) for t, b in zip(trials, each, strict=True)]
         X = _common_instances(each, device)
-        self.monitors = on_device(monitors, device)
         self.groups = _groups(trials, data, _stackable(trials, build, each[0], X))
         nets = None if resume is None else [result.model for result in resume]
         self.stacks = [
@@ -101,13 +94,13 @@ class Training:
         self._random_states = [torch.Generator().manual_seed(s).get_state() for s in seeds]
 
     def run(self, *, until: int) -> None:
-        """Train until every trial has had `until` epochs or has run out of patience.
+        """Train until every trial has had `until` epochs.
 
         Ctrl-C stops it; trials that had not started are dropped.
         """
         at_once = self.stacks_at_once
         chunks = range(0, len(self.stacks), at_once)
-        total = len(chunks) * (until - min(len(stack.record.epochs) for stack in self.stacks))
+        total = len(chunks) * (until - min(len(stack.epochs) for stack in self.stacks))
         with progress_bar("training", total, show=self.settings.progress) as tick:
             for first in chunks:
                 try:
@@ -120,36 +113,22 @@ class Training:
         stacks = self.stacks[chosen]
         with torch.random.fork_rng():
             torch.set_rng_state(self._random_states[chosen][0])
-            for epoch in range(len(stacks[0].record.epochs), until):
-                if all(stack.finished for stack in stacks):
-                    break
+            for epoch in range(len(stacks[0].epochs), until):
                 self._run_epoch(stacks, epoch)
                 tick(stacks[0].summary)
             self._random_states[chosen.start] = torch.get_rng_state()
 
     def _run_epoch(self, stacks: Sequence[Stack], epoch: int) -> None:
         for stack in stacks:
-            stack.run_epoch(self.monitors, epoch)
+            stack.run_epoch(epoch)
 
     def _interrupt(self, first: int, stop: int) -> None:
         for stack in self.stacks[first:stop]:
-            stack.record.interrupted = True
+            stack.interrupted = True
         self.stacks, self.groups = self.stacks[:stop], self.groups[:stop]
 
-    def keep(self, chosen: Sequence[int]) -> None:
-        """Continue with these trials, numbered as in `results`, and renumber them."""
-        numbers = {old: new for new, old in enumerate(sorted(set(chosen)))}
-        kept = []
-        for stack, group, state in zip(self.stacks, self.groups, self._random_states, strict=True):
-            positions = [p for p, i in enumerate(group) if i in numbers]
-            if 0 < len(positions) < len(group):
-                stack.keep(positions)
-            if positions:
-                kept.append((stack, [numbers[group[p]] for p in positions], state))
-        self.stacks, self.groups, self._random_states = map(list, zip(*kept, strict=True))
-
     def results(self) -> list[TrialResult]:
-        """Results of the remaining trials in order."""
+        """Results of the trials in order."""
         found: dict[int, TrialResult] = {}
         for group, stack in zip(self.groups, self.stacks, strict=True):
             found |= dict(zip(group, stack.results(), strict=True))

@@ -28,10 +28,6 @@ class Settings:
     bags_per_batch : int, optional
         By default about 500 instances' worth, with at least 32 batches per epoch if there are
         enough bags for batches of four.
-    patience : int, optional
-        Stop a trial after this many epochs without a better `criterion`, and keep its best weights.
-    criterion : str, optional
-        Name of the monitor that selects the best epoch; None keeps the last epoch.
     shuffle : bool
         Whether batches are drawn at random, or bags are taken in order.
     batch_seed : int, optional
@@ -48,8 +44,6 @@ class Settings:
 
     max_epochs: int = 100
     bags_per_batch: int | None = None
-    patience: int | None = None
-    criterion: str | None = None
     shuffle: bool = True
     batch_seed: int | None = None
     redraw: bool = False
@@ -62,12 +56,6 @@ class Settings:
         check_device(self.device)
         check_whole("max_epochs", self.max_epochs)
         check_whole("bags_per_batch", self.bags_per_batch, optional=True)
-        check_whole("patience", self.patience, optional=True)
-        if self.patience is not None and self.criterion is None:
-            raise ValueError(
-                "patience needs a criterion: set it to the name of a monitor, such as "
-                "'held_out_risk', or set patience=None."
-            )
 
     @classmethod
     def from_estimator(cls, estimator: Any, **others: Any) -> Settings:

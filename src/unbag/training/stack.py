@@ -1,4 +1,4 @@
-"""A stack: trials trained together, with their step, optimizer, batches and record."""
+"""A stack: trials trained together, with their step, optimizer, batches and history."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from unbag.arrays import Array
 from unbag.bags import Bags, Task
 from unbag.models import ModelBuilder, Moments, Standardize, join_moments, moments_of
 from unbag.randomness import derive_seed
@@ -19,8 +20,6 @@ from unbag.rules import Rule
 from unbag.training.adam import StackedAdam
 from unbag.training.batches import Batch, TrialData, as_inputs, make_batch
 from unbag.training.learners import Learner, learner_of
-from unbag.training.monitor import Monitor, measure_all
-from unbag.training.record import Record
 from unbag.training.settings import Settings
 from unbag.training.trial import Trial, TrialResult
 
@@ -79,7 +78,7 @@ class Step:
 
 
 class Stack:
-    """Trials of one layout: their models, optimizer, batches and record."""
+    """Trials of one layout: their models, optimizer, batches and history."""
 
     step_kind: ClassVar[type[Step]] = Step
 
@@ -108,7 +107,8 @@ class Stack:
             np.array([d.prior for d in data]), dtype=torch.float32, device=X.device
         )
         self.step = self._step(X, prior)
-        self.record = Record(self.learner, settings)
+        self.epochs: list[dict[str, Tensor]] = []
+        self.interrupted = False
 
     def _model(self, build: ModelBuilder, trial: Trial, bags: Bags, X: Tensor) -> nn.Module:
         moments = partial(instance_moments, X, bags.rows)
@@ -125,15 +125,16 @@ class Stack:
         parts = self.learner, self.optimizer, self.trials, X, prior
         return self.step_kind(*parts, task=self.data[0].bags.task)
 
-    def _measure(self, monitors: Sequence[Monitor]) -> dict[str, Tensor]:
-        return measure_all(monitors, self.learner)
+    def _measure(self) -> dict[str, Tensor]:
+        """Values of each trial to record beside the loss."""
+        return {}
 
-    def run_epoch(self, monitors: Sequence[Monitor], epoch: int) -> None:
+    def run_epoch(self, epoch: int) -> None:
         """Train on every batch once, then measure."""
         self.begin(epoch)
         for batch in self.batches:
             self.step(batch)
-        self.end(monitors)
+        self.end()
 
     def begin(self, epoch: int) -> None:
         """Set the learning rate, redraw batches if requested, and reset the loss."""
@@ -143,37 +144,38 @@ class Stack:
         self.learner.train(True)
         self.step.loss_sum.zero_()
 
-    def end(self, monitors: Sequence[Monitor]) -> None:
+    def end(self) -> None:
         """Measure and record the epoch."""
         self.learner.train(False)
-        values = {"loss": self.step.loss_sum / len(self.batches)}
-        self.record.add(values | self._measure(monitors))
-
-    def keep(self, chosen: list[int]) -> None:
-        """Continue with some trials, by increasing position; each trains as before."""
-        index = torch.tensor(chosen, device=self.device)
-        self.trials = [self.trials[i] for i in chosen]
-        self.data = [self.data[i] for i in chosen]
-        self.learner.keep(index)
-        self.optimizer.keep(index, self.learner.parameters)
-        self.record.keep(index)
-        self.batches = self._cut(self.data)
-        before = self.step
-        self.step = self._step(before.X, before.prior[index])
-        self.step.state.copy_(before.state[index])
-
-    @property
-    def finished(self) -> bool:
-        """Whether every trial has run out of patience."""
-        return self.record.finished
+        values = {"loss": self.step.loss_sum / len(self.batches)} | self._measure()
+        self.epochs.append({name: value.detach().clone() for name, value in values.items()})
 
     def summary(self) -> str:
         """Text for the progress bar."""
-        return self.record.summary()
+        return f"loss {float(self.epochs[-1]['loss'].min()):.4f}"
 
     def results(self) -> list[TrialResult]:
         """Current result of each trial."""
-        return self.record.results(self.trials, self.input_shape)
+        state, stacked = self.learner.state, self.learner.n_models > 1
+        return [
+            TrialResult(
+                trial,
+                self.learner.export(state, index),
+                self._history(index),
+                self.interrupted,
+                stacked,
+                self.input_shape,
+            )
+            for index, trial in enumerate(self.trials)
+        ]
+
+    def _history(self, index: int) -> dict[str, Array]:
+        if not self.epochs:
+            return {"loss": np.empty(0, np.float32)}
+        return {
+            name: torch.stack([epoch[name][index] for epoch in self.epochs]).cpu().numpy()
+            for name in self.epochs[0]
+        }
 
 
 def seeded_model(

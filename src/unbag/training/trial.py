@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import numpy as np
 from torch import nn
 
 from unbag.arrays import Array
 from unbag.rules import DebiasedSquare, Rule
-
-Stopped = Literal["max_epochs", "patience", "interrupted"]
 
 
 @dataclass(frozen=True)
@@ -35,12 +32,11 @@ class TrialResult:
     ----------
     trial : Trial
     model : torch.nn.Module
-        On the CPU, in evaluation mode; with early stopping, as of `best_epoch`.
+        On the CPU, in evaluation mode.
     history : dict of str to array of shape (n_epochs,)
-        Mean training loss ("loss") and every monitor, after each epoch.
-    best_epoch : int
-        Epoch of the weights, counted from 0.
-    stopped : {"max_epochs", "patience", "interrupted"}
+        Mean training loss of each epoch, as "loss".
+    interrupted : bool
+        Whether Ctrl-C ended the training.
     stacked : bool
         Whether it was trained together with other trials.
     input_shape : tuple of int
@@ -50,8 +46,7 @@ class TrialResult:
     trial: Trial
     model: nn.Module
     history: dict[str, Array]
-    best_epoch: int
-    stopped: Stopped
+    interrupted: bool
     stacked: bool
     input_shape: tuple[int, ...]
 
@@ -67,8 +62,4 @@ class TrialResult:
             for name, values in self.history.items()
             if name in earlier.history
         }
-        return replace(self, history=history, best_epoch=earlier.n_epochs + self.best_epoch)
-
-    def last(self, name: str) -> float:
-        """Value of a monitor at the epoch of the weights."""
-        return float(np.asarray(self.history[name])[self.best_epoch])
+        return replace(self, history=history)

@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from unbag.training import Monitor, TrialResult
+from unbag.training import TrialResult
 from unbag.training.adam import adam_update
 from unbag.training.learners import STATEFUL_LAYERS, Learner
 from unbag.training.stack import Stack, Step
 from unbag_paper.compiled.checked import Checked, changes, values_and_gradients
 from unbag_paper.compiled.graphs import GraphedStep
+from unbag_paper.compiled.monitors import Monitor, measure_all
 from unbag_paper.compiled.rule_step import fused_step
 from unbag_paper.compiled.settings import EngineSettings, autocast
 from unbag_paper.kernels import use_kernels
@@ -34,6 +35,7 @@ class CompiledStack(Stack):
 
     def __init__(self, *parts: Any, **options: Any) -> None:
         super().__init__(*parts, **options)
+        self.monitors: Sequence[Monitor] = ()
         self.stream = torch.cuda.Stream() if self.device.type == "cuda" else None
         if self.settings.compile:
             self.optimizer.update = compiled_update(adam_update)
@@ -62,28 +64,19 @@ class CompiledStack(Stack):
         """Where this stack's work goes: on a GPU, a stream of its own."""
         return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)
 
-    def run_epoch(self, monitors: Sequence[Monitor], epoch: int) -> None:
+    def _measure(self) -> dict[str, Tensor]:
+        return measure_all(self.monitors, self.learner)
+
+    def run_epoch(self, epoch: int) -> None:
         """Train on every batch once, then measure."""
         with self.on_stream():
-            super().run_epoch(monitors, epoch)
+            super().run_epoch(epoch)
 
     def begin(self, epoch: int) -> None:
         """Wait for what was set up on the default stream, then begin."""
         if self.stream is not None:
             self.stream.wait_stream(torch.cuda.default_stream(self.device))
         super().begin(epoch)
-
-    def keep(self, chosen: list[int]) -> None:
-        """Go on with some trials, by increasing position."""
-        self._wait()
-        super().keep(chosen)
-
-    @property
-    def finished(self) -> bool:
-        """Whether every trial has run out of patience."""
-        if self.settings.patience is not None:
-            self._wait()
-        return super().finished
 
     def summary(self) -> str:
         """A few words for the progress bar."""

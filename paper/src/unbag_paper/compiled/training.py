@@ -9,8 +9,9 @@ import torch
 
 from unbag.bags import Bags
 from unbag.models import ModelBuilder
-from unbag.training import Monitor, Settings, Training, Trial, TrialResult
+from unbag.training import Settings, Training, Trial, TrialResult
 from unbag.training.stack import Stack
+from unbag_paper.compiled.monitors import Monitor, check_monitors, on_device
 from unbag_paper.compiled.settings import EngineSettings, torch_switches
 from unbag_paper.compiled.stack import CompiledStack
 from unbag_paper.nets import get_net
@@ -21,7 +22,7 @@ __all__ = ["CompiledTraining", "train"]
 class CompiledTraining(Training):
     """Compile what is checked to compute the same, and overlap nets that cannot be stacked.
 
-    Parameters are those of `Training`, with `EngineSettings` and the nets of `NETS`.
+    Parameters are those of `Training`, with monitors, `EngineSettings` and the nets of `NETS`.
     """
 
     stack_kind: ClassVar[type[Stack]] = CompiledStack
@@ -31,11 +32,17 @@ class CompiledTraining(Training):
         self,
         *parts: Any,
         model: str | ModelBuilder = "mlp",
+        monitors: Sequence[Monitor] = (),
         settings: Settings | None = None,
         **options: Any,
     ) -> None:
+        check_monitors(monitors)
         engine = EngineSettings.of(settings)
         super().__init__(*parts, model=get_net(model), settings=engine, **options)
+        here = on_device(monitors, torch.device(engine.device))
+        for stack in self.stacks:
+            assert isinstance(stack, CompiledStack)
+            stack.monitors = here
 
     @property
     def stacks_at_once(self) -> int:  # type: ignore[override]
@@ -43,7 +50,7 @@ class CompiledTraining(Training):
         return self.settings.side_by_side if torch.cuda.is_available() else 1
 
     def run(self, *, until: int) -> None:
-        """Train until every trial has had so many epochs or has run out of patience."""
+        """Train until every trial has had so many epochs."""
         with torch_switches(self.settings):
             super().run(until=until)
 
@@ -54,7 +61,7 @@ class CompiledTraining(Training):
         """
         if epoch == 0 or len(stacks) == 1:
             for stack in stacks:
-                stack.run_epoch(self.monitors, epoch)
+                stack.run_epoch(epoch)
                 if len(stacks) > 1:
                     torch.cuda.synchronize()
             return
@@ -69,7 +76,7 @@ class CompiledTraining(Training):
                         stack.step(stack.batches[number])
         for stack in fast:
             with stack.on_stream():
-                stack.end(self.monitors)
+                stack.end()
 
 
 def train(

@@ -17,13 +17,13 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from unbag.bags import Bags
-from unbag.training.monitor import Monitor
 from unbag.training.stack import Stack
+from unbag_paper.compiled.monitors import Monitor
 from unbag_paper.errors import StoreError
 
 __all__ = ["Checkpoints", "description"]
 
-FORMAT = 2
+FORMAT = 3
 
 
 class Checkpoints:
@@ -118,19 +118,14 @@ def _digest(values: Any) -> str:
 
 def state_of(stack: Stack) -> dict[str, Tensor]:
     """Everything that the next epoch depends on, by name."""
-    optimizer, record, step = stack.optimizer, stack.record, stack.step
+    optimizer, step = stack.optimizer, stack.step
     state = {f"model.{name}": tensor for name, tensor in stack.learner.state.items()}
-    state |= {f"kept.{name}": tensor for name, tensor in record.kept.items()}
     state |= _numbered("first", optimizer.first) | _numbered("second", optimizer.second)
     state |= _numbered("decay", optimizer.decays) | {"rule.0": step.state}
-    state |= {f"record.{n}": getattr(record, n) for n in _RECORD}
-    names = record.epochs[0] if record.epochs else {}
+    names = stack.epochs[0] if stack.epochs else {}
     return state | {
-        f"history.{name}": torch.stack([epoch[name] for epoch in record.epochs]) for name in names
+        f"history.{name}": torch.stack([epoch[name] for epoch in stack.epochs]) for name in names
     }
-
-
-_RECORD = ("best", "best_epoch", "last_epoch", "running")
 
 
 @torch.no_grad()
@@ -139,10 +134,10 @@ def put_state(stack: Stack, saved: Mapping[str, Tensor]) -> None:
     for name, tensor in state_of(stack).items():
         tensor.copy_(saved[name])
     history = {n.removeprefix("history."): t for n, t in saved.items() if n.startswith("history.")}
-    device = stack.record.best.device
     n_epochs = len(history["loss"])
-    stack.record.epochs = [
-        {name: values[i].to(device) for name, values in history.items()} for i in range(n_epochs)
+    stack.epochs = [
+        {name: values[i].to(stack.device) for name, values in history.items()}
+        for i in range(n_epochs)
     ]
 
 

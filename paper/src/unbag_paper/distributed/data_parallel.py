@@ -13,7 +13,8 @@ from unbag.bags import Bags
 from unbag.extras import import_extra
 from unbag.models import ModelBuilder
 from unbag.parallel import connect
-from unbag.training import Monitor, Settings, Trial, TrialResult
+from unbag.training import Settings, Trial, TrialResult
+from unbag_paper.compiled.monitors import Monitor
 from unbag_paper.distributed.sharding import shard_bags
 from unbag_paper.distributed.training import train_sharded
 from unbag_paper.distributed.workers import join_group, lone_group, run_workers

@@ -15,10 +15,10 @@ from unbag.models import KeyedDropout, ModelBuilder, Moments, join_moments
 from unbag.randomness import derive_seed
 from unbag.training.batches import Batch, TrialData, as_tensor, trial_data
 from unbag.training.learners import Learner
-from unbag.training.monitor import Monitor, check_monitors, on_device
 from unbag.training.settings import Settings
 from unbag.training.stack import Step, instance_moments, seeded_model
 from unbag.training.trial import Trial, TrialResult
+from unbag_paper.compiled.monitors import Monitor, check_monitors, on_device
 from unbag_paper.compiled.settings import EngineSettings, torch_switches
 from unbag_paper.compiled.stack import CompiledStack
 from unbag_paper.distributed.checkpoint import Checkpoints, description
@@ -78,14 +78,12 @@ def train_sharded(
     about = description(stack, shard.table, monitors)
     saved = Checkpoints(checkpoints, about) if checkpoints is not None else None
     begin = saved.restore(stack) if saved is not None else 0
-    here = on_device(monitors, device)
+    stack.monitors = on_device(monitors, device)
     with torch.random.fork_rng(), torch_switches(settings):
         for epoch in range(begin, settings.max_epochs):
-            if stack.finished:
-                break
             # Seeded anew each epoch, so that a training that goes on later draws the same.
             torch.manual_seed(derive_seed(trial.seed, "training", epoch, dist.get_rank()))
-            stack.run_epoch(here, epoch)
+            stack.run_epoch(epoch)
             if saved is not None:
                 saved.save(stack, epoch)
     return stack.results()[0]
@@ -132,13 +130,13 @@ class _ShardedStack(CompiledStack):
     def _cut(self, data: Sequence[TrialData]) -> list[Batch]:
         return [self.shard.cut(data[0], i, self.device) for i in range(len(data[0].batches))]
 
-    def _measure(self, monitors: Sequence[Monitor]) -> dict[str, Tensor]:
-        """Measured once, so that all workers agree to the last bit on when to stop."""
-        values = torch.zeros(len(monitors), device=self.device)
-        if dist.get_rank() == 0 and monitors:
-            values = torch.cat(list(super()._measure(monitors).values())).float()
+    def _measure(self) -> dict[str, Tensor]:
+        """Measured once, so that all workers have the same history."""
+        values = torch.zeros(len(self.monitors), device=self.device)
+        if dist.get_rank() == 0 and self.monitors:
+            values = torch.cat(list(super()._measure().values())).float()
         dist.broadcast(values, 0)
-        return {m.name: values[i : i + 1] for i, m in enumerate(monitors)}
+        return {m.name: values[i : i + 1] for i, m in enumerate(self.monitors)}
 
     def results(self) -> list[TrialResult]:
         """One result, whose net knows of no workers."""

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from unbag.bags import make_bags
 from unbag.randomness import numpy_generator
-from unbag.training import Monitor, held_out_risk
 from unbag.training.batches import as_inputs
+from unbag_paper.compiled.monitors import Monitor, held_out_risk
 from unbag_paper.data import Labelled
 
 __all__ = [

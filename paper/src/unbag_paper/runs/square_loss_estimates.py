@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from unbag.bags import Bags, make_bags
-from unbag.training import Monitor
+from unbag_paper.compiled.monitors import Monitor
 from unbag_paper.data import Labelled
 from unbag_paper.runs.monitors import logits_on, shared_monitors
 

@@ -11,9 +11,10 @@ import torch
 
 from unbag.bags import Bags, make_bags
 from unbag.errors import TrainingError
-from unbag.training import Monitor, Trial, TrialResult
+from unbag.training import Trial, TrialResult
 from unbag.training.batches import as_inputs
 from unbag_paper.compiled import EngineSettings, train
+from unbag_paper.compiled.monitors import Monitor
 from unbag_paper.data import Labelled
 from unbag_paper.runs.label_free_error import ERROR_FROM_BAGS, error_from_bags, hard_predictions
 from unbag_paper.runs.monitors import error_monitors, logits_on
@@ -85,7 +86,7 @@ class Trainer:
         )
         trials = {Trial(s.make_rule(), s.learning_rate or 0.0, s.seed): s for s in stack}
         results = train(list(trials), bags, model=first.model, monitors=monitors, settings=settings)
-        return {trials[r.trial]: r for r in results if r.stopped != "interrupted"}
+        return {trials[r.trial]: r for r in results if not r.interrupted}
 
     def _ask_teachers(self, stack: list[TrialSpec], on_epoch: Callable[[], None]) -> bool:
         """Train the teachers that were not asked yet; False if the user interrupted that."""

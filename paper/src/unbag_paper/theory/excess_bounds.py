@@ -10,15 +10,42 @@ from __future__ import annotations
 import math
 
 from unbag.planning.conditions import check_sample, require, require_probability, require_whole
-from unbag.planning.guarantee import debiased_excess_bound
 
 __all__ = [
+    "debiased_excess_bound",
     "easy_optimistic_bound",
     "easy_slow_bound",
     "easy_split_bound",
     "marginal_bias",
     "proportion_square_bound",
 ]
+
+
+def debiased_excess_bound(
+    n_bags: int,
+    bag_size: int,
+    *,
+    vc_dimension: int,
+    best_error: float = 0.0,
+    confidence: float = 0.95,
+    constant: float = 1.0,
+) -> float:
+    r"""Excess error of the debiased square loss (Theorem 2): a shape with an unknown constant C.
+
+    .. math:: C \left( \frac{k^2 (d \log(kn) + \log(1/\delta))}{n}
+              + \sqrt{\frac{L^* k^2 (d \log(kn) + \log(1/\delta))}{n}} \right)
+
+    Examples
+    --------
+    >>> round(debiased_excess_bound(100_000, 10, vc_dimension=3), 4)
+    0.0444
+    """
+    check_sample(n_bags, vc_dimension, confidence)
+    require_whole("bag_size", bag_size)
+    require_probability("best_error", best_error, closed=True)
+    complexity = vc_dimension * math.log(bag_size * n_bags + 1) - math.log(1 - confidence)
+    rate = bag_size**2 * complexity / n_bags
+    return constant * (rate + math.sqrt(best_error * rate))
 
 
 def easy_optimistic_bound(

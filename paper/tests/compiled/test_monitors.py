@@ -6,8 +6,11 @@ import torch
 from torch import nn
 
 from unbag.bags import make_bags
+from unbag.errors import BagDataError
 from unbag.evaluation import estimate_risk
-from unbag.training import Monitor, Settings, Trial, held_out_risk, train
+from unbag.training import Trial
+from unbag_paper.compiled import EngineSettings, train
+from unbag_paper.compiled.monitors import Monitor, held_out_risk
 
 
 @pytest.mark.parametrize("criterion", ["zero_one", "square"])
@@ -53,7 +56,18 @@ def test_monitors_of_one_array_share_its_logits(rng):
     monitors = [
         Monitor(f"on {i}", x, lambda z: z.mean((1, 2))) for i, x in enumerate([X, other, X])
     ]
-    settings = Settings(max_epochs=1)
+    settings = EngineSettings(max_epochs=1)
     [result] = train([Trial()], bags, model=Counted, monitors=monitors, settings=settings)
     assert result.model.seen == [40, 40]
     assert result.history["on 0"] == result.history["on 2"] != result.history["on 1"]
+
+
+def test_monitors_that_cannot_be_told_apart_or_measured_are_refused(rng):
+    bags = make_bags(rng.normal(size=(40, 3)), np.arange(40) % 2, bag_size=5, seed=0)
+    monitor, settings = held_out_risk(bags), EngineSettings(max_epochs=1)
+    with pytest.raises(ValueError, match="distinct names"):
+        train([Trial()], bags, monitors=[monitor, monitor], settings=settings)
+    with pytest.raises(ValueError, match="criterion must be 'zero_one' or 'square', got 'log'"):
+        held_out_risk(bags, criterion="log")
+    with pytest.raises(BagDataError, match="at least 2 bags, got 1"):
+        held_out_risk(bags.take([0]))
