@@ -21,7 +21,8 @@ from unbag.evaluation.amounts import evaluate_amounts
 from unbag.randomness import numpy_generator
 
 FOLDER = Path(__file__).parent / "results" / "amounts"
-FIELDS = ["law", "metric", "truth", "datasets", "coverage", "mean", "error_of_mean", "seed"]
+FIELDS = ["law", "metric", "truth", "datasets", "given", "coverage", "mean"]
+FIELDS += ["error_of_mean", "seed"]
 Errors = Callable[[np.random.Generator, int], np.ndarray]
 LOGNORMAL = np.exp(1.0), np.exp(2.0) - np.exp(1.0)  # mean squared and variance
 # Errors of amounts, with mean zero and variance one.
@@ -29,6 +30,9 @@ ERRORS: dict[str, Errors] = {
     "normal": lambda rng, n: rng.normal(size=n),
     "exponential": lambda rng, n: rng.exponential(size=n) - 1,
     "Student, 5 degrees": lambda rng, n: rng.standard_t(5, size=n) * np.sqrt(3 / 5),
+    "mostly zero": lambda rng, n: (
+        ((rng.random(n) < 0.1) * rng.exponential(size=n) - 0.1) / np.sqrt(0.19)
+    ),
     "lognormal": lambda rng, n: (
         (np.exp(rng.normal(size=n)) - np.sqrt(LOGNORMAL[0])) / np.sqrt(LOGNORMAL[1])
     ),
@@ -50,7 +54,7 @@ class Law:
     def name(self) -> str:
         """In words."""
         kind = "events" if self.events else self.errors
-        extra = [", weighted"] * self.weighted + [", noise"] * (self.noise > 0)
+        extra = [", weighted"] * self.weighted + [f", noise {self.noise:g}"] * (self.noise > 0)
         return f"{self.n_bags} bags {self.sizes}, {kind}{''.join(extra)}"
 
     def draw(self, rng: np.random.Generator, n_bags: int) -> tuple[np.ndarray, Bags]:
@@ -90,7 +94,7 @@ LAWS = [
     *(Law(n, errors) for n in (10, 30, 100) for errors in ERRORS),
     *(Law(n, sizes="of 2 to 60") for n in (10, 30, 100)),
     *(Law(n, weighted=True) for n in (30, 100)),
-    *(Law(n, noise=0.05) for n in (30, 100)),
+    *(Law(n, noise=noise) for n in (30, 100) for noise in (0.05, 1.0)),
     *(Law(n, events=True) for n in (10, 30, 100)),
 ]
 
@@ -104,12 +108,20 @@ def run_law(law: Law, *, datasets: int, seed: int) -> list[dict]:
     for metric, truth in truths.items():
         found = [one[metric] for one in drawn]
         values = np.array([one.value for one in found])
-        inside = np.mean([one.low <= truth <= one.high for one in found])
+        given = [one for one in found if one.has_interval]
+        inside = np.mean([one.low <= truth <= one.high for one in given] or [np.nan])
         error = values.std() / np.sqrt(datasets)
-        numbers = [f"{v:.4f}" for v in (truth, inside, values.mean(), error)]
+        share = len(given) / datasets
+        numbers = [f"{v:.4f}" for v in (truth, share, inside, values.mean(), error)]
         own = [law.name, metric, numbers[0], datasets, *numbers[1:], seed]
         rows.append(dict(zip(FIELDS, own, strict=True)))
     return rows
+
+
+def _cell(row: dict) -> str:
+    """Coverage in percent, and how often there is an interval if not always."""
+    given, covered = float(row["given"]), 100 * float(row["coverage"])
+    return f"{covered:.1f}" + (f" ({100 * given:.0f})" if given < 1 else "")
 
 
 def page(path: Path) -> str:
@@ -123,13 +135,14 @@ def page(path: Path) -> str:
         f"`python benchmarks/amount_coverage.py`, seed {rows[0]['seed']}: {datasets} data sets a "
         f"law, Monte Carlo standard error {100 * np.sqrt(0.95 * 0.05 / datasets):.1f} %. Amounts "
         "are 2 x + e with e of mean zero and variance one, predictions 1.8 x + 0.2; events are "
-        "Poisson with random exposures.",
+        "Poisson with random exposures. In brackets: the percentage of data sets with an interval, "
+        "if not all have one.",
         "",
         f"| law | {' | '.join(metrics)} |",
         "|---" * (1 + len(metrics)) + "|",
     ]
     for law in dict.fromkeys(row["law"] for row in rows):
-        own = {r["metric"]: f"{100 * float(r['coverage']):.1f}" for r in rows if r["law"] == law}
+        own = {r["metric"]: _cell(r) for r in rows if r["law"] == law}
         lines.append(f"| {law} | {' | '.join(own.get(m, '') for m in metrics)} |")
     gaps = [abs(float(r["mean"]) - float(r["truth"])) / float(r["error_of_mean"]) for r in rows]
     mse = [gap for gap, row in zip(gaps, rows, strict=True) if row["metric"] in ("mse", "bias")]

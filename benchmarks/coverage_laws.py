@@ -72,6 +72,7 @@ def inverted() -> World:
 
 
 TIES = World(np.array([0.2, 0.51, 0.8]), np.array([0.3, 0.4, 0.3]), np.array([0.25, 0.5, 0.7]))
+ALL_ALIKE = World(np.array([0.6]), np.array([1.0]), np.array([0.4]))
 ONE_SIDED = World(np.array([0.1, 0.9]), np.array([0.5, 0.5]), np.array([0.1, 1.0]))
 
 
@@ -140,6 +141,7 @@ FEW += [(12, 50, 10), (12, 500, 30), (16, 50, 10)]
 LAWS = {
     "100 bags of 20, three tied scores": Law(TIES, np.full(100, 20)),
     "30 bags of 50, three tied scores": Law(TIES, np.full(30, 50)),
+    "60 bags of 20, scores all alike": Law(ALL_ALIKE, np.full(60, 20)),
     "200 bags of 50, under-confident, no errors": Law(under_confident(0), np.full(200, 50)),
     "200 bags of 50, under-confident": Law(under_confident(5e-4), np.full(200, 50)),
     "50 bags of 20, inverted": Law(inverted(), np.full(50, 20)),

@@ -233,6 +233,31 @@ def test_intervals_cover(n_bags, skewed, rng):
         assert 0.895 < np.mean(inside) < 0.99, name  # four standard errors below 94.5 %
 
 
+@pytest.mark.parametrize("noise", [0.05, 1.0])
+def test_noise_larger_than_the_amounts_leaves_intervals_that_cover_or_none(noise, rng):
+    """Noise of one in averages of 20 hides amounts of variance 1.1 and errors of 0.17."""
+    truth, covered = {"mse": 0.17, "r2": 1 - 0.17 / 1.09}, {"mse": [], "r2": []}
+    for _ in range(300):
+        x = rng.normal(size=(60, 20))
+        averages = (x + 0.3 * rng.normal(size=x.shape)).mean(axis=1)
+        bags = Bags.from_arrays(
+            x.ravel(),
+            offsets=np.arange(0, 1201, 20),
+            proportions=averages + np.sqrt(noise) * rng.normal(size=60),
+            noise_variance=noise,
+            task="amount",
+        )
+        found = evaluate_amounts(0.8 * x.ravel() + 0.2, bags)
+        assert "deviance" not in set(found)  # noisy averages tell no numbers of events
+        for name, value in truth.items():
+            if found[name].has_interval:
+                covered[name].append(found[name].low <= value <= found[name].high)
+    assert np.mean(covered["mse"]) > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 300)
+    if noise < 1:
+        assert np.mean(covered["r2"]) > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 300)
+    assert (len(covered["r2"]) < 20) == (noise == 1)
+
+
 def good(**change):
     X, _, ids, averages = bagged(np.random.default_rng(0), n_bags=6)
     return {"X": X, "y": averages[ids], "bags": ids} | change

@@ -165,7 +165,7 @@ def test_an_estimate_outside_its_range_is_flagged_and_not_clipped(rng):
     found = evaluate(np.tile([0.01, 0.99], 30), np.zeros((60, 1)), y, bags=ids, noise_variance=0.02)
     assert found["error"].value < 0
     assert found["error"].outside
-    assert "no value within 0 to 1 fits" in str(found)
+    assert "no possible value fits" in str(found)
     assert found["error"].headline == "cannot tell"
     assert found.to_frame().loc["error", "outside"]
 
@@ -176,7 +176,7 @@ def test_bags_that_no_error_explains_say_so(rng):
     bags = Bags.from_arrays(np.zeros((800, 1)), bags=ids, y=y)
     found = evaluate_bags(np.where(rng.random(800) < 0.5, 0.9, 0.1), bags)
     assert found["error"].value > 1.5
-    assert found["error"].note == "no value within 0 to 1 fits these bags"
+    assert found["error"].note == "no possible value fits these bags"
     assert estimate_risk(np.full(800, 0.9), bags).headline == "cannot tell"
 
 

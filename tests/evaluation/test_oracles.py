@@ -105,6 +105,31 @@ def test_two_classes_have_the_error_of_a_binary_task(rng):
     assert two.value == pytest.approx(one.value)
 
 
+@pytest.mark.parametrize("score", [0.3, 0.5])
+def test_scores_that_are_all_alike_rank_and_cost_as_the_prior_says(rng, score):
+    """The sample's prior is all that varies, with the deviation of a binomial share."""
+    deviation, covered = np.sqrt(0.4 * 0.6 / 200), []
+    cost = np.log(1 / score - 1)  # what one positive more adds to the log loss
+    for _ in range(300):
+        labels = (rng.random(200) < 0.4).astype(float)
+        found = evaluate_bags(np.full(200, score), bags_of(labels, np.full(10, 20)))
+        precision, loss = found["average_precision"], found["log_loss"]
+        assert precision.value == pytest.approx(labels.mean())
+        assert precision.standard_error == pytest.approx(deviation, rel=0.2)
+        assert loss.standard_error == pytest.approx(cost * precision.standard_error)
+        covered.append(loss.low <= -np.log(1 - score) + 0.4 * cost <= loss.high)
+    assert np.mean(covered) > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 300)
+
+
+@pytest.mark.parametrize(("n_classes", "sizes"), [(3, [30] * 7), (4, [2] * 4), (5, [5] * 7)])
+def test_equal_shares_of_all_classes_have_a_log_loss_without_doubt(rng, n_classes, sizes):
+    for _ in range(30):
+        labels = np.eye(n_classes)[rng.integers(n_classes, size=sum(sizes))]
+        found = evaluate_bags(np.full(labels.shape, 1 / n_classes), bags_of(labels, sizes))
+        assert found["log_loss"].value == pytest.approx(np.log(n_classes))
+        assert found["log_loss"].standard_error == pytest.approx(0, abs=1e-7)
+
+
 def test_scores_that_are_all_one_half_have_a_log_loss_without_doubt(rng):
     labels = (rng.random(400) < 0.3).astype(float)
     found = evaluate_bags(np.full(400, 0.5), bags_of(labels, np.full(40, 10)))["log_loss"]
@@ -141,21 +166,19 @@ def test_labels_wrong_together_are_covered(rng):
     assert hits / 200 > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 200)
 
 
-@pytest.mark.parametrize("flat", [False, True])
-def test_average_precision_of_a_classifier_that_learned_the_inverse(rng, monkeypatch, flat):
-    """A working law that may not fall with the score knows nothing of it, and is rejected."""
+@pytest.mark.parametrize("blind", [False, True])
+def test_average_precision_of_a_classifier_that_learned_the_inverse(rng, monkeypatch, blind):
+    """A working law that knows of no positives is rejected."""
     normal = stats.norm.ppf((np.arange(21) + 0.5) / 21)
     world = World(expit(3 * normal), np.full(21, 1 / 21), expit(-3 * normal))
     labels, scores, weights = world.labelled()
     truth = metrics.average_precision_score(labels, scores, sample_weight=weights)
-    if flat:
-        monkeypatch.setattr(
-            positives, "working_chances", lambda table, masses, _: np.full(21, masses.sum())
-        )
+    if blind:
+        monkeypatch.setattr(positives, "working_chances", lambda *_: np.full(21, 1e-4))
     fits = [fit_positives(world.draw(rng, np.full(50, 20))) for _ in range(300)]
     found = [metrics_of_scores(fit)["average_precision"] for fit in fits]
     covered = np.mean([e.low <= truth <= e.high for e in found])
-    assert (covered > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 300)) != flat
+    assert (covered > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 300)) != blind
 
 
 @pytest.mark.parametrize(("n_bags", "size"), [(20, 2), (50, 10), (200, 100), (500, 1)])

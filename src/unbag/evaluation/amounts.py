@@ -42,9 +42,12 @@ def evaluate_amounts(predictions: Any, bags: Bags, *, confidence: float = 0.95) 
     weighted = sizes[:, None] * np.concatenate([values, values**2], axis=1)
     ones, jackknife = np.ones_like(sizes), partial(jackknife_estimate, confidence=confidence)
     sums = np.column_stack([ones, sizes, sizes * noise, sizes**2 * noise, weighted])
+    whole = sums.sum(axis=0) * [1, 1, 0, 0, 1, 1, 1, 1]  # D27. With the noise left in.
+    added = float(_square(whole) - _square(sums.sum(axis=0)))
+    least = _normal_deviation(whole)
     estimates = {
-        "mse": jackknife(_square, sums, lowest=0.0, least=_normal_deviation(sums.sum(axis=0))),
-        "r2": jackknife(_explained, sums, below_one=True),
+        "mse": jackknife(_square, sums, lowest=0.0, least=least, added=added),
+        "r2": jackknife(_explained, sums, below_one=True, ratio=_parts if noise.any() else None),
         "bias": jackknife(lambda s: s[..., 4] / s[..., 1], sums),
     }
     centred, averages = means - means.mean(), values[:, 1]
@@ -64,7 +67,7 @@ def _deviances(means: Array, bags: Bags, jackknife: Callable[..., Estimate]) -> 
     """Poisson deviance per bag, and the share of it that predictions explain; {} for others."""
     events, expected = bags.totals * bags.proportions, bags.totals * means
     whole = are_whole_counts(bags.proportions[:, None], bags.totals).all()
-    if not whole or (events < 0).any() or (expected <= 0).any():
+    if bags.noise_variance is not None or not whole or (events < 0).any() or (expected <= 0).any():
         return {}
     own = 2 * (xlogy(events, events / expected) - events + expected)
     logs = 2 * xlogy(events, events / bags.totals)
@@ -93,11 +96,15 @@ def _square(sums: Array) -> Any:
 
 def _normal_deviation(sums: Array) -> float:
     """Deviation of the squared error's logarithm if residuals of bags are normal (D27)."""
-    n_bags, size = sums[0], sums[1]
-    spread = max(sums[6] - sums[4] ** 2 / size, 0) / max(n_bags - 1, 1)
-    return float(np.sqrt(2 / max(n_bags - 1, 1)) * spread / max(abs(_square(sums)), 1e-300))
+    spread = max(_variances(sums)[0], 0) / max(_square(sums), 1e-300)
+    return float(np.sqrt(2 / (sums[0] - 1)) * spread)
+
+
+def _parts(sums: Array) -> tuple[Any, Any]:
+    """Squared error, and variance of amounts."""
+    return _square(sums), _variances(sums)[..., 1]
 
 
 def _explained(sums: Array) -> Any:
-    variance = _variances(sums)[..., 1]
-    return 1 - _square(sums) / np.where(variance > 0, variance, np.nan)
+    square, variance = _parts(sums)
+    return 1 - square / np.where(variance > 0, variance, np.nan)

@@ -97,7 +97,7 @@ def dispersion_within(bags: Bags, groups: Array) -> float:
             prior = np.clip(sizes[these] @ a[these] / sizes[these].sum(), 1e-9, 1 - 1e-9)
             parts.append(_squares(a[these], sizes[these], noise[these], float(prior)))
         total, expected, deviation, _ = np.array(parts).T
-        found.append((total - expected).sum() / np.sqrt((deviation**2).sum()))
+        found.append((total - expected).sum() / max(np.sqrt((deviation**2).sum()), 1e-9))
     return float(min(found))
 
 

@@ -42,7 +42,7 @@ class Estimate:
     >>> print(Estimate(-0.01, -0.05, 0.03, 0.02))
     at most 0.0300 (95 % interval 0.0000 to 0.0300): noise puts it below 0
     >>> print(Estimate(1.75, 1.4, 2.1, 0.1))
-    cannot tell: no value within 0 to 1 fits these bags
+    cannot tell: no possible value fits these bags
     >>> Estimate(0.031, 0.022, 0.043, 0.005, n_bags=120).percent
     '3.1 % (95 % interval 2.2 to 4.3 %), from 120 bags'
     """
@@ -117,7 +117,7 @@ class Estimate:
         if not self.has_interval:
             return self.reason or "not defined"
         if not self._fits:
-            return f"no value within {self.lowest:g} to {self.highest:g} fits these bags"
+            return "no possible value fits these bags"
         if self.outside:
             side = ("below", self.lowest) if self.value < self.lowest else ("above", self.highest)
             return f"noise puts it {side[0]} {side[1]:g}"
@@ -168,18 +168,22 @@ def jackknife_estimate(
     below_one: bool = False,
     lowest: float = -np.inf,
     least: float = 0.0,
+    added: float = 0.0,
+    ratio: Callable[[Array], tuple[Any, Any]] | None = None,
 ) -> Estimate:
     """Estimate a function of sums, with the jackknife interval over summands (D26).
 
     The function is applied to ``sums.sum(axis=0)``, with any leading axes. With `lowest` zero or
     `below_one` the interval is computed for the logarithm of the value, or of one minus the value,
     which are less skewed, if these are positive. With `lowest` zero the upper end is extended for
-    skewed summands, and allows for a deviation of the logarithm of at least `least` (D27).
+    skewed summands, and allows for a deviation of the logarithm of at least `least`; the logarithm
+    is that of the value and what noise had `added` to it. Of a `ratio` of two noisy functions, one
+    minus which is the value, the interval is Fieller's (D27).
     """
     total, n_units = sums.sum(axis=0), len(sums)
     with np.errstate(divide="ignore", invalid="ignore"):
         values = np.array([function(total), *function(total - sums)])
-        logs = np.log(1 - values if below_one else values)
+        logs = np.log(1 - values if below_one else values + added)
     value, reach = float(values[0]), stats.t.ppf((1 + confidence) / 2, max(n_units - 1, 1))
     bounds = (lowest, 1.0 if below_one else np.inf, n_units, confidence)
     if n_units < 3 or not np.isfinite(values).all():
@@ -187,7 +191,9 @@ def jackknife_estimate(
         return Estimate(value, np.nan, np.nan, np.nan, *bounds, reason=reason)
     error = float(np.sqrt((n_units - 1) * values[1:].var()))
     low, high = value - reach * error, value + reach * error
-    if (below_one or lowest == 0) and np.isfinite(logs).all():
+    if ratio:
+        low, high = _fieller(ratio, sums, reach)
+    elif (below_one or lowest == 0) and np.isfinite(logs).all():
         reach = max(
             reach * np.sqrt((n_units - 1) * logs[1:].var()),
             stats.norm.ppf((1 + confidence) / 2) * least,
@@ -195,5 +201,20 @@ def jackknife_estimate(
         parts = values[1:].mean() - values[1:]
         skewness = 0.0 if below_one else (parts**3).sum() / max((parts**2).sum(), 1e-100) ** 1.5
         low, high = np.exp(logs[0] - reach), np.exp(logs[0] + reach * (1 + skewness**2))
-        low, high = (1 - high, 1 - low) if below_one else (low, high)
-    return Estimate(value, float(low), float(high), error, *bounds)
+        low, high = (1 - high, 1 - low) if below_one else (low - added, high - added)
+    reason = "" if np.isfinite(low) else "bags do not differ enough"
+    return Estimate(value, float(low), float(high), error, *bounds, reason=reason)
+
+
+def _fieller(
+    ratio: Callable[[Array], tuple[Any, Any]], sums: Array, reach: float
+) -> tuple[float, float]:
+    """Interval of one minus a ratio; NaN if its denominator may be zero."""
+    above, below = ratio(sums.sum(axis=0))
+    left = np.stack(ratio(sums.sum(axis=0) - sums))
+    (aa, ab), (_, bb) = reach**2 * (len(sums) - 1) * np.cov(left, ddof=0)
+    square, middle, rest = below**2 - bb, above * below - ab, above**2 - aa
+    if below <= 0 or square <= 0:
+        return np.nan, np.nan
+    half = np.sqrt(max(middle**2 - square * rest, 0))
+    return 1 - (middle + half) / square, 1 - (middle - half) / square

@@ -204,10 +204,19 @@ def _with_variance(chances: Array, table: ScoreTable, control: Array, variance: 
         return float(table.average(guess * (1 - 2 * control) + control**2))
 
     found = square(chances)
-    target = np.round(chances) if found > variance else 0.5
+    target = _certain(chances, table.shares) if found > variance else 0.5
     gap = found - square(target)
     share = np.clip((found - variance) / gap, 0, 1) if abs(gap) > 1e-12 else 0.0
     return (1 - share) * chances + share * target
+
+
+def _certain(chances: Array, shares: Array) -> Array:
+    """Labels of the same mean as the chances, positive where these are highest."""
+    order = np.argsort(chances, kind="stable")[::-1]
+    below = np.cumsum(shares[order]) - shares[order]
+    labels = np.empty_like(chances)
+    labels[order] = np.clip((shares @ chances - below) / shares[order], 0, 1)
+    return labels
 
 
 def _solved(matrix: Array, target: Array) -> Array:

@@ -214,6 +214,6 @@ def multiclass_log_loss(scores: Array, bags: Bags, *, confidence: float = 0.95) 
     square = (scores * losses**2).sum(axis=1).mean()
     # D22. Where scores say too little of large losses, the bags' residuals do.
     square += max(residual_product(losses**2, scores, bags)[0], 0)
-    error = np.sqrt(paired + max(square - value**2, 0) / bags.n_instances)
+    error = np.sqrt(max(paired, 0) + max(square - value**2, 0) / bags.n_instances)
     about: dict[str, Any] = {"highest": np.inf, "n_bags": bags.n_bags}
     return student_estimate(value, error, bags.n_bags - 1, confidence=confidence, **about)

@@ -208,4 +208,4 @@ class AmountEvaluation(EstimateTable):
         better = r2.low > 0
         words = "" if better else "These bags do not show that the model is better than the mean."
         trivial = mse.value / (1 - r2.value)
-        return f"Squared error {mse.headline}; always the mean: {trivial:.4f}. {words}".rstrip()
+        return f"Squared error: {mse.headline}; always the mean: {trivial:.4f}. {words}".rstrip()

@@ -142,7 +142,8 @@ def score_metric(
     spread = spread_of(positives, *gradients, noise_kurtosis=noise_kurtosis)
     if found.second is not None:
         direction = mass_covariance(positives, *gradients)
-        spread = replace(spread, curvature=found.second(direction) / spread.deviation**3)
+        cube = max(spread.deviation, 1e-100) ** 3
+        spread = replace(spread, curvature=found.second(direction) / cube)
     ends = studentised_interval(found.value, spread, confidence=confidence)
     return Estimate(
         found.value,

@@ -185,7 +185,7 @@ def folds_of(
     if min(map(len, own)) < least:
         raise BagDataError(
             f"n_splits must leave at least two bags in each fold, got {n_splits} for "
-            f"{data.n_bags} bags."
+            f"{data.n_bags} bags. Lower n_splits."
         )
     return target, data, folds, own
 
