@@ -55,18 +55,16 @@ class SmoothFeatures:
         if len(X) > MAX_ROWS:
             X = X[np.sort(rng.choice(len(X), MAX_ROWS, replace=False))]
         X = np.asarray(X, dtype=float)
-        _, scale = scaled_columns(X)
+        middle, scale = scaled_columns(X)
         width = np.sqrt(max((X / scale).var(axis=0).sum(), 1e-12))
         directions = rng.normal(size=(X.shape[1], n_waves)) / (scale[:, None] * width)
         phases = rng.uniform(0, 2 * np.pi, n_waves)
-        n_columns = X.shape[1] + n_waves
-        bare = cls(directions, phases, *_steps(X), np.zeros(n_columns), np.ones(n_columns))
-        return bare._scaled(X, scale)
+        return cls(directions, phases, *_steps(X), middle, scale)._scaled(X, scale)
 
     def _scaled(self, X: Array, scale: Array) -> Self:
         """The same with every block centred and of unit variance, by these rows."""
         values, steps, waves = self._raw(X)
-        centres = [block.mean(axis=0) for block in (values, steps, waves)]
+        centres = [self.centre, steps.mean(axis=0), waves.mean(axis=0)]
         # A step is zero or one, so its mean tells its variance.
         variances = [values.var(axis=0), centres[1] * (1 - centres[1]), waves.var(axis=0)]
         factors = [1 / scale, np.ones(len(self.columns)), np.ones(len(self.phases))]
@@ -76,7 +74,11 @@ class SmoothFeatures:
         return type(self)(*parts, np.concatenate(centres), np.concatenate(factors))
 
     def _raw(self, X: Array) -> tuple[Array, Array, Array]:
-        return X, X[:, self.columns] > self.thresholds, np.cos(X @ self.directions + self.phases)
+        values = X - self.centre[: X.shape[1]]
+        # Single precision takes a seventh of the time, and centred values lose nothing that counts.
+        angles = values.astype(np.float32) @ self.directions.astype(np.float32)
+        waves = np.cos(angles + self.phases.astype(np.float32)).astype(float)
+        return values, X[:, self.columns] > self.thresholds, waves
 
     @property
     def blocks(self) -> Array:
@@ -86,8 +88,10 @@ class SmoothFeatures:
 
     def __call__(self, X: Array) -> Array:
         """Columns of shape (n_instances, n_columns)."""
-        columns = np.concatenate(self._raw(np.asarray(X, dtype=float)), axis=1)
-        columns -= self.centre
+        X = np.asarray(X, dtype=float)
+        columns = np.concatenate(self._raw(X), axis=1)
+        n_features = X.shape[1]
+        columns[:, n_features:] -= self.centre[n_features:]
         columns *= self.factor
         return columns
 
