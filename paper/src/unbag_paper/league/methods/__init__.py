@@ -12,6 +12,7 @@ from unbag_paper.league.methods.llp_mm import LlpMm
 from unbag_paper.league.methods.llp_vat import LlpVat
 from unbag_paper.league.methods.mixbag import MixBag
 from unbag_paper.league.methods.ours import Ours, OursFromStart, OursHard
+from unbag_paper.league.methods.ours_taught import OursTaught
 from unbag_paper.league.methods.pvc import Pvc
 from unbag_paper.league.methods.rlpl import Rlpl
 from unbag_paper.league.methods.rot import Rot
@@ -38,5 +39,6 @@ METHODS: dict[str, type[Method]] = {
         Ours,
         OursHard,
         OursFromStart,
+        OursTaught,
     )
 }

@@ -1,6 +1,7 @@
 """Ours: strong views learn the tilted posterior of weak ones; from scratch, or from a start."""
 
 from dataclasses import asdict, dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -35,10 +36,11 @@ class Ours(Method):
     mixup: float = 0.5
     hard: bool = False
     hold: float = 0.0
+    kind: ClassVar[type[Consistency]] = Consistency
 
     def begin(self, start: Start) -> None:
         """First predictions."""
-        self.consistency = Consistency(self._first(start), ConsistencySettings(**asdict(self)))
+        self.consistency = self.kind(self._first(start), ConsistencySettings(**asdict(self)))
 
     def _first(self, start: Start) -> Tensor:
         bags = start.data.bags
@@ -69,7 +71,8 @@ class OursFromStart(Ours):
 
     name, label = "ours_start", "ours, with a start"
     needs_start = True
-    hold: float = 0.5
+    hard: bool = True
+    hold: float = 0.1
 
     def _first(self, start: Start) -> Tensor:
         images = start.data.images
