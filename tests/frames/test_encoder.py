@@ -204,6 +204,20 @@ def test_a_column_may_be_all_missing_at_prediction(values):
 
 
 @pytest.mark.parametrize(
+    "values",
+    [
+        ["31.12.2023", "01.02.2023 10:00", None],
+        ["2023/12/31", "2023/02/01 10:00", None],
+        ["2023.12.31", "2023.02.01 10:00", None],
+    ],
+)
+def test_dates_whose_order_is_clear_are_read(values):
+    iso = ["2023-12-31", "2023-02-01 10:00", None]
+    found, wanted = (TableEncoder().fit_transform(pa.table({"n": v})) for v in (values, iso))
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
     ("values", "advice"),
     [
         (["8486,46", "34686,15", "7"], "write 1234.5"),
@@ -212,7 +226,7 @@ def test_a_column_may_be_all_missing_at_prediction(values):
         (["45%", "3.5 %", None, "12,5%"], "write 0.45 for 45%"),
         (["12/31/2023", "1/2/2023"], "write 2026-12-31"),
         (["1/2/23", "11/12/23 10:30 PM"], "write 2026-12-31"),
-        (["31.12.2023", "01.02.2023 10:00"], "write 2026-12-31"),
+        (["1.2.2023 10:00", "12.3.2023"], "write 2026-12-31"),
         (["2023/12/31", "2023/1/2"], "write 2026-12-31"),
         ([f"{n},{n % 10}" for n in range(100)], "write 1234.5"),
         ([*(f"{n}.5.2023" for n in range(1, 29)), "unknown"], "write 2026-12-31"),

@@ -53,7 +53,7 @@ class ColumnImportance(EstimateTable):
     grouping: str = ""
 
     def _table(self) -> TextTable:
-        title = f"From {self.n_bags} bags of {self.n_instances} instances, without labels"
+        title = f"From {self.n_bags} bags with {self.n_instances} instances, without labels"
         rows = [(name, f"{f.value:.4f}", f.interval) for name, f in self.estimates.items()]
         columns = ("column", self.measure, f"{100 * self.confidence:g} % interval")
         return TextTable(title, columns, rows, after=self.grouping)

@@ -128,7 +128,9 @@ class NaturalEvaluation(Printed):
         return words + "counts vary as the probabilities say, which does not prove these right."
 
     def _table(self) -> TextTable:
-        title = f"From {self.n_bags} natural groups of {self.n_instances} instances, without labels"
+        title = (
+            f"From {self.n_bags} natural groups with {self.n_instances} instances, without labels"
+        )
         columns = ["metric", "always between", "if the probabilities are right"]
         after = f"{self.headline} {self.verdict}"
         if self.smoothness is not None:

@@ -48,7 +48,7 @@ class Baseline:
         if error.low >= self.error:
             return f"The model is not better than always predicting {self.prediction!r}."
         if not error.high < self.error:
-            return f"These bags do not show that the model is better than {self}."
+            return "These bags do not show that the model is better."
         return ""
 
 
@@ -86,7 +86,7 @@ class EstimateTable(Printed):
         return ""
 
     def _table(self) -> TextTable:
-        title = f"From {self.n_bags} bags of {self.n_instances} instances, without labels"
+        title = f"From {self.n_bags} bags with {self.n_instances} instances, without labels"
         rows = [(name, f.headline, f.interval, f.note) for name, f in self.estimates.items()]
         columns = ("metric", "estimate", f"{100 * self.confidence:g} % interval", "note")
         after = " ".join(filter(None, (self.headline, self.grouping)))

@@ -16,7 +16,13 @@ from unbag.frames.chunks import Chunk
 PATTERNS = {
     "number": r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity))$",
     "boolean": r"^(?i:true|false|yes|no)$",
-    "date": r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?([+-]\d{2}(:?\d{2})?|Z)?)?$",
+    "date": r"^(\d{4}[-/.]\d{2}[-/.]\d{2}|\d{2}\.\d{2}\.\d{4})"
+    r"([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?([+-]\d{2}(:?\d{2})?|Z)?)?$",
+}
+# Dates with the year first, or with points, where the day comes first in every country.
+DATE_ORDERS = {
+    r"^(\d{4})[/.](\d{2})[/.](\d{2})": r"\1-\2-\3",
+    r"^(\d{2})\.(\d{2})\.(\d{4})": r"\3-\2-\1",
 }
 # Text that may be a number or a date but is ambiguous between countries, and what to write instead.
 LOCAL = {
@@ -110,6 +116,8 @@ def as_days(chunk: Chunk, column: str) -> Array:
     values = chunk.batch.column(column)
     if is_text(values.type):
         values = _matching(chunk, column, "date")
+        for pattern, order in DATE_ORDERS.items():
+            values = pc.replace_substring_regex(values, pattern, order)
     try:
         stamps = _as_timestamps(values)
     except pa.ArrowException as error:
