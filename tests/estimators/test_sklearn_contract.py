@@ -13,7 +13,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import unbag
 from unbag import (
     BagClassifier,
     BagGaussianProcessClassifier,
@@ -139,22 +138,6 @@ def test_the_task_may_be_said(estimator, bagged):
     assert clf.task_ == "multilabel" and clf.predict(X).shape == (600, 2)
     with pytest.raises(BagDataError, match="task must be 'binary' or 'amount' for one column"):
         clone(estimator).fit(X, y, bags=bags, task="multiclass")
-
-
-@pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel"])
-@pytest.mark.parametrize("name", ["BagClassifier", "BagRidgeClassifier", "BagBoostingClassifier"])
-def test_decisions_are_finite_and_agree_with_predictions(name, task, bagged):
-    X, y, bags, _ = bagged
-    options = {} if name == "BagRidgeClassifier" else {"random_state": 0}
-    clf = getattr(unbag, name)(**options)
-    columns = y if task == "binary" else np.stack([y, 1 - y], axis=1)
-    clf.fit(X, columns, bags=bags, task=task)
-    X = np.concatenate([X, 1e4 * X])  # so sure that a probability is 0 or 1
-    decisions, predicted = clf.decision_function(X), clf.predict(X)
-    assert np.isfinite(decisions).all()
-    assert decisions.shape == ((1200,) if task == "binary" else (1200, 2))
-    wanted = decisions.argmax(axis=1) if task == "multiclass" else decisions > 0
-    np.testing.assert_array_equal(predicted, wanted)
 
 
 def test_score_refuses_weights_with_bags(bagged):

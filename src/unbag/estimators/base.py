@@ -6,7 +6,6 @@ from html import escape
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
@@ -114,22 +113,9 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
         n = len(X)
         return Bags(X, np.arange(n), np.ones(n, int), values, list(range(n)), None, self.task_)
 
-    def _decisions(self, X: Array) -> Array:
-        """Unbounded scores of the same shape, consistent with `predict`."""
-        scores = np.clip(self._scores(X), 1e-15, 1 - 1e-15)
-        return np.log(scores) if self.task_ == "multiclass" else logit(scores)
-
     def _by_task(self, outputs: Array) -> Array:
         """Convert outputs of shape (n, n_outputs) to the shape of `_scores`."""
         return outputs[:, 0] if self.task_ == "binary" else outputs
-
-    def decision_function(self, X: Any) -> Array:
-        """Confidence scores; above zero, `predict` returns the positive class or the label.
-
-        Logits for nets and trees; linear scores minus one half. For several classes, one score
-        each, of which the largest is predicted.
-        """
-        return self._decisions(self._instances(X))
 
     def predict_proba(self, X: Any) -> Array:
         """Probability of each class, shape (n_instances, n_classes).

@@ -142,9 +142,6 @@ class BagBoostingClassifier(BagEstimator, BoostedTrees):
     def _probabilities(self, raw: Array) -> Array:
         return self._by_task(scores_of_raw(self._by_run(raw).mean(axis=1), self.task_))
 
-    def _decisions(self, X: Array) -> Array:
-        return self._by_task(self._by_run(self._raw(X)).mean(axis=1))
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BagBoostingRegressor(BagRegressorBase, BoostedTrees):

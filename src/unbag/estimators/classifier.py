@@ -21,7 +21,7 @@ from unbag.randomness import draw_seed
 from unbag.rules import RULES, Rule, get_rule
 from unbag.training import Settings, Trial
 from unbag.training.batches import are_pixels
-from unbag.training.scoring import logits_of, scores_of
+from unbag.training.scoring import scores_of
 
 # Nets averaged on a table of few rows, and of many: two a fold, or one.
 N_NETS, N_NETS_MANY, MANY_ROWS = 10, 5, 5000
@@ -174,10 +174,6 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
     def _scores(self, X: Array) -> Array:
         self._refuse_another_kind_of_images(X)
         return scores_of(self.result_, X, task=self.task_)
-
-    def _decisions(self, X: Array) -> Array:
-        self._refuse_another_kind_of_images(X)
-        return logits_of(self.result_, X, task=self.task_)
 
     def _refuse_another_kind_of_images(self, X: Array) -> None:
         if X.ndim > 2 and self.pixels_ != are_pixels(X):

@@ -86,9 +86,6 @@ class BagLogisticClassifier(BagEstimator, LikelihoodModel):
         # Sigmoids divided by their sum, which may be too small for a number.
         return softmax(log_expit(linear), axis=1) if self.task_ == "multiclass" else expit(linear)
 
-    def _decisions(self, X: Array) -> Array:
-        return self._linear(X)
-
 
 class BagPoissonRegressor(BagRegressorBase, LikelihoodModel):
     r"""Poisson regression from bags: rates of single instances from numbers of events of bags.

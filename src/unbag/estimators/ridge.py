@@ -147,9 +147,6 @@ class BagRidgeClassifier(BagEstimator, RidgeModel):
             BagStatistics(means, values, np.asarray(sizes, dtype=float), noise)
         )
 
-    def _decisions(self, X: Array) -> Array:
-        return self._linear(X) - (0.0 if self.task_ == "multiclass" else 0.5)
-
     def _scores(self, X: Array) -> Array:
         scores = self._linear(X)
         return project_to_simplex(scores) if self.task_ == "multiclass" else np.clip(scores, 0, 1)

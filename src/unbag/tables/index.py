@@ -19,7 +19,6 @@ from unbag.bags.validation import reach_of_noise
 from unbag.errors import TableError
 from unbag.frames.chunks import Chunk
 from unbag.frames.parsing import as_numbers, as_text
-from unbag.tables.grouping import IdCodes
 from unbag.tables.reading import TableSource
 from unbag.tables.roles import ROUNDING, Roles
 
@@ -37,6 +36,27 @@ def bag_ids(chunk: Chunk, column: str, *, text: bool = False) -> pa.Array:
         position = np.flatnonzero(ids.is_null().to_numpy(zero_copy_only=False))[0]
         raise TableError(f"{chunk.at(position, column)}: the bag of this row is missing.")
     return ids
+
+
+class IdCodes:
+    """Number IDs from 0 in order of appearance, starting with the distinct `ids`."""
+
+    def __init__(self, ids: pa.Array) -> None:
+        self.ids = ids
+
+    def add(self, ids: pa.Array) -> Array:
+        """Codes of IDs; unseen ones get the next codes."""
+        codes = self.find(ids)
+        if (codes < 0).any():
+            unseen = ids.filter(pa.array(codes < 0)).unique()
+            self.ids = pa.concat_arrays([self.ids, unseen])
+            codes = self.find(ids)
+        return codes
+
+    def find(self, ids: pa.Array) -> Array:
+        """Codes of IDs, -1 for unseen ones."""
+        found = pc.index_in(ids, value_set=self.ids)
+        return pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
 
 
 @dataclass(frozen=True)

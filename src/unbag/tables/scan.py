@@ -16,7 +16,6 @@ from unbag.errors import BagDataWarning, TableError
 from unbag.frames import TableEncoder
 from unbag.frames.chunks import require
 from unbag.frames.columns import ColumnScan
-from unbag.tables.grouping import grouped
 from unbag.tables.index import BagIndex, BagTally
 from unbag.tables.leaks import BagCopies, RepeatedKeys
 from unbag.tables.reading import TableFiles, TableSource, open_table
@@ -140,9 +139,8 @@ def read_bags(
 def make_bags_of(X: Array, places: Array, index: BagIndex, positions: Array | None = None) -> Bags:
     """Make the bags at these positions from rows and the place of each row's bag among them."""
     positions = np.arange(index.n_bags) if positions is None else positions
-    rows, ends = grouped(places, len(positions))
-    sizes = index.sizes[positions]
-    if not (np.diff(ends) == sizes).all():
+    rows, sizes = np.argsort(places, kind="stable"), index.sizes[positions]
+    if not np.array_equal(np.bincount(places, minlength=len(positions)), sizes):
         raise TableError(CHANGED)
     noise = None if index.noise_variance is None else index.noise_variance[positions]
     ids = index.ids.take(pa.array(positions)).to_pylist()

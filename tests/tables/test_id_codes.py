@@ -1,12 +1,11 @@
-"""Codes of IDs beside a dictionary's, and orders beside numpy's own."""
+"""Codes of IDs beside a dictionary's."""
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unbag.tables.grouping import IdCodes, grouped
+from unbag.tables.index import IdCodes
 
 
 def same_as_a_dictionary(chunks, kind, book=None):
@@ -37,22 +36,9 @@ def test_text_has_the_codes_of_a_dictionary(chunks):
     assert same_as_a_dictionary(chunks, pa.string())
 
 
-def test_codes_outlive_the_change_from_a_dense_range_and_back():
-    chunks = [[3, 1, 2], [2, 10**6], [1, 10**6, 4], list(range(70_000)), [69_999, 10**6, 3]]
-    assert same_as_a_dictionary(chunks, pa.int64())
-
-
 def test_the_comparison_sees_a_code_that_is_given_twice():
     class Broken(IdCodes):
         def find(self, ids):
             return np.zeros(len(ids), np.int32)
 
     assert not same_as_a_dictionary([[3, 1], [1]], pa.int64(), Broken(pa.array([], pa.int64())))
-
-
-@pytest.mark.parametrize("n_groups", [1, 3, 300, 70_000])
-def test_rows_are_grouped_as_by_a_stable_sort(rng, n_groups):
-    groups = rng.integers(0, n_groups, 2000)
-    rows, ends = grouped(groups, n_groups)
-    np.testing.assert_array_equal(rows, np.argsort(groups, kind="stable"))
-    np.testing.assert_array_equal(np.diff(ends), np.bincount(groups, minlength=n_groups))
