@@ -20,7 +20,6 @@ CHARTS = {
     ),
     "roc": roc_chart({"a": {"x": [0, 1], "y": [0, 1], "low": [0, NAN], "high": [1, None]}}),
     "bars": Chart("t", "x", "n", [Series([0, 1, 2], [3, 4], kind="bars")], whole=True),
-    "log": Chart("t", "x", "y", [Series([10, 1000], [0.5, 0.001])], log=True),
     "intervals": Chart(
         "t",
         "x",
@@ -78,10 +77,3 @@ def test_ticks_are_few_and_inside(low, high):
     found = ticks(low, high)
     assert 2 <= len(found) <= 7
     assert all(low - 1e-9 <= tick <= high + 1e-9 for tick in found)
-
-
-@pytest.mark.parametrize(("low", "high"), [(-3, 4), (0.1, 0.9), (1, 2)])
-def test_ticks_of_powers_are_inside(low, high):
-    found = ticks(low, high, log=True)
-    assert 2 <= len(found) <= 8
-    assert all(10**low <= tick <= 10**high for tick in found)

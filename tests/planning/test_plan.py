@@ -38,12 +38,6 @@ def test_bag_size_is_the_best_or_the_largest_that_reaches_the_error():
     assert all(row.error > 0.05 for row in largest.table if row.bag_size > largest.bag_size)
 
 
-def test_plot_draws_a_curve_per_bag_size_and_the_answer():
-    found = plan_bags(0.02, 30, n_hypotheses=500)
-    chart = found.plot()
-    assert len(chart.series) == len(found.table) + 1 and chart.series[-1].name == "the answer"
-
-
 def test_the_public_name_is_there():
     assert unbag.planning.plan_bags is plan_bags
 

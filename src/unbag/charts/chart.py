@@ -50,8 +50,8 @@ class Chart:
     """A chart that displays itself in notebooks and can be saved.
 
     `names` label the rows of "intervals" at y = 0, 1, 2 and so on, from the top. With `unit` both
-    axes go from 0 to 1 and the diagonal is drawn, with `log` both are logarithmic, and with `whole`
-    the ticks of the x axis are integers.
+    axes go from 0 to 1 and the diagonal is drawn, and with `whole` the ticks of the x axis are
+    integers.
 
     Examples
     --------
@@ -66,7 +66,6 @@ class Chart:
     series: Sequence[Series]
     names: Sequence[str] = ()
     unit: bool = False
-    log: bool = False
     whole: bool = False
 
     def svg(self) -> str:
@@ -102,8 +101,6 @@ class Chart:
         if self.names:
             ax.set_yticks(range(len(self.names)), self.names)
             ax.set_ylim(len(self.names) - 0.5, -0.5)
-        if self.log:
-            ax.set(xscale="log", yscale="log")
         ax.set(title=self.title, xlabel=self.x_label, ylabel=self.y_label)
         if any(series.name for series in self.series):
             ax.legend(fontsize="small")
@@ -115,8 +112,7 @@ class Chart:
             return (0.0, 1.0), (0.0, 1.0)
         if self.names:
             return self._span_of("x", zero=True), (len(self.names) - 0.5, -0.5)
-        bars = any(s.kind == "bars" for s in self.series)
-        return self._span_of("x", zero=False), self._span_of("y", zero=bars or not self.log)
+        return self._span_of("x", zero=False), self._span_of("y", zero=True)
 
     def _span_of(self, axis: Literal["x", "y"], *, zero: bool) -> Ends:
         values = [float(v) for s in self.series for v in getattr(s, axis) if _is_number(v)]

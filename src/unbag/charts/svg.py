@@ -48,17 +48,14 @@ class _Frame:
     def __init__(self, chart: Chart) -> None:
         self.chart = chart
         self.height = max(HEIGHT, TOP + BOTTOM + ROW * len(chart.names))
-        self.x, self.y = (tuple(map(self._scaled, ends)) for ends in chart.ends())
-
-    def _scaled(self, value: float) -> float:
-        return math.log10(max(value, 1e-300)) if self.chart.log else value
+        self.x, self.y = chart.ends()
 
     def px(self, value: float) -> float:
-        share = (self._scaled(value) - self.x[0]) / (self.x[1] - self.x[0])
+        share = (value - self.x[0]) / (self.x[1] - self.x[0])
         return round(LEFT + min(max(share, 0), 1) * (WIDTH - LEFT - RIGHT), 1)
 
     def py(self, value: float) -> float:
-        share = (self._scaled(value) - self.y[0]) / (self.y[1] - self.y[0])
+        share = (value - self.y[0]) / (self.y[1] - self.y[0])
         return round(self.height - BOTTOM - min(max(share, 0), 1) * (self.height - TOP - BOTTOM), 1)
 
     def path(self, points: list[tuple[float, float]]) -> str:
@@ -70,11 +67,11 @@ class _Frame:
         for row, name in enumerate(chart.names):
             place = f'x="{LEFT}" y="{self.py(row) - 9}"'
             parts.append(f'<text class="name" {place}>{escape(name)}</text>')
-        for tick in [] if chart.names else ticks(*self.y, log=chart.log):
+        for tick in [] if chart.names else ticks(*self.y):
             height = self.py(tick)
             parts.append(f'<path {GRID} d="M{LEFT},{height} H{WIDTH - RIGHT}"/>')
             parts.append(f'<text {END} x="{LEFT - 6}" y="{height + 4}">{tick:g}</text>')
-        for tick in ticks(*self.x, least=1.0 if chart.whole else 0.0, log=chart.log):
+        for tick in ticks(*self.x, least=1.0 if chart.whole else 0.0):
             place = f'x="{self.px(tick)}" y="{bottom + 16}"'
             parts.append(f"<text {MIDDLE} {place}>{tick:g}</text>")
         middle = (LEFT + WIDTH - RIGHT) / 2
@@ -140,14 +137,9 @@ def _legend(chart: Chart, top: int) -> tuple[str, int]:
     return "".join(parts), y + 8 if parts else top
 
 
-def ticks(low: float, high: float, *, least: float = 0.0, log: bool = False) -> list[float]:
-    """Round numbers between two ends; with `log`, between powers of ten."""
+def ticks(low: float, high: float, *, least: float = 0.0) -> list[float]:
+    """Round numbers between two ends."""
     low, high = min(low, high), max(low, high)
-    if log:
-        powers = range(math.floor(low), math.ceil(high) + 1)
-        digits = (1,) if high - low > 1.5 else (1, 2, 5)
-        values = [float(f"{d}e{power}") for power in powers for d in digits]
-        return [value for value in values if low <= math.log10(value) <= high]
     raw = max((high - low) / 5, least)
     size = 10.0 ** math.floor(math.log10(raw))
     step = next(size * m for m in (1, 2, 5, 10) if size * m >= raw * 0.999)

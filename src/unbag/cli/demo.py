@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
-from rich.table import Table
 
 from unbag.cli import options as opt
 
 if TYPE_CHECKING:
-    from unbag.charts import Chart
     from unbag.evaluation import Estimate
+    from unbag.evaluation.printing import TextTable
 
 BAG_SIZES = (20, 50)
 
@@ -29,7 +28,6 @@ class Outcome(NamedTuple):
 def demo(
     seed: Annotated[int, typer.Option(help="Seed of the split, the bags and the nets.")] = 0,
     epochs: Annotated[int, typer.Option(help="Epochs of every net.", min=1)] = 150,
-    plot: opt.Plot = None,
     as_json: opt.Json = False,
 ) -> None:
     """Learn odd from even digits when only the share of even digits in each bag is known.
@@ -41,7 +39,7 @@ def demo(
 
       unbag demo
 
-      unbag demo --seed 1 --epochs 50 --plot demo.png
+      unbag demo --seed 1 --epochs 50
 
       unbag demo --json
     """
@@ -53,9 +51,6 @@ def demo(
     outcomes = [o for size in BAG_SIZES for o in run_bag_size(size, seed=seed, epochs=epochs)]
     console.print(table_of(outcomes))
     console.print(meaning_of(outcomes))
-    if plot is not None:
-        chart_of(outcomes).save(plot)
-        console.print(f"The picture is in {plot}.")
     lines = [
         {
             "bag_size": o.bag_size,
@@ -104,18 +99,17 @@ def run_bag_size(bag_size: int, *, seed: int, epochs: int) -> list[Outcome]:
     ]
 
 
-def table_of(outcomes: list[Outcome]) -> Table:
+def table_of(outcomes: list[Outcome]) -> TextTable:
     """Estimated beside true error."""
-    table = Table(title="Error of single predictions, in %")
-    for name in ("bag size", "rule", "estimated from bags", "95 % interval", "true"):
-        table.add_column(name, justify="left" if name == "rule" else "right")
-    for before, o in zip([None, *outcomes], outcomes, strict=False):
-        if before is not None and before.bag_size != o.bag_size:
-            table.add_section()
+    from unbag.evaluation.printing import TextTable
+
+    rows = []
+    for o in outcomes:
         interval = f"{100 * o.estimate.low:.1f} to {100 * o.estimate.high:.1f}"
         true = f"{100 * o.true_error:.1f}"
-        table.add_row(str(o.bag_size), o.name, o.estimate.headline_percent, interval, true)
-    return table
+        rows.append((str(o.bag_size), o.name, o.estimate.headline_percent, interval, true))
+    columns = ("bag size", "rule", "estimated from bags", "95 % interval", "true")
+    return TextTable("Error of single predictions, in %", columns, rows)
 
 
 def meaning_of(outcomes: list[Outcome]) -> str:
@@ -131,18 +125,3 @@ def meaning_of(outcomes: list[Outcome]) -> str:
         f"{inside} of {len(outcomes)} lines.\n"
         f"It is as wide as these bags are few: {held_out}."
     )
-
-
-def chart_of(outcomes: list[Outcome]) -> Chart:
-    """Intervals and true errors, one row per rule and bag size."""
-    from unbag.charts import Chart, Series
-
-    rows = range(len(outcomes))
-    value, low, high = (
-        [100 * getattr(o.estimate, end) for o in outcomes] for end in ("value", "low", "high")
-    )
-    estimates = Series(value, rows, low, high, "95 % interval from bags", "intervals")
-    true = Series([100 * o.true_error for o in outcomes], rows, name="true error", kind="points")
-    names = [f"{o.name}, bags of {o.bag_size}" for o in outcomes]
-    label = "error of single predictions, %"
-    return Chart("Digits, odd or even", label, "", [estimates, true], names=names)

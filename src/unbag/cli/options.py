@@ -10,22 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.console import Console
 
-from unbag.errors import UnbagError
-
 if TYPE_CHECKING:
     from unbag.tables import Roles
-
-PICTURES = (".png", ".svg", ".pdf", ".jpg")
-
-
-def _writable(picture: Path | None) -> Path | None:
-    """Raise early if a picture cannot be written."""
-    if picture is not None and picture.suffix.lower() not in PICTURES:
-        raise UnbagError(f"{picture}: the picture must end in {', '.join(PICTURES)}.")
-    if picture is not None and not picture.parent.is_dir():
-        raise UnbagError(f"{picture}: there is no folder {picture.parent}.")
-    return picture
-
 
 Name = str | None
 Names = list[str] | None
@@ -87,10 +73,6 @@ Task = Annotated[
     typer.Option(help="What several proportions are; by default classes if they add up to one."),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file or model.")]
-Plot = Annotated[
-    Path | None,
-    typer.Option("--plot", callback=_writable, help="Also draw a picture into this file."),
-]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON on standard output.")]
 
 

@@ -39,7 +39,6 @@ def plan(
     rule: Annotated[
         str, typer.Option(help="debiased_square, eprm or proportion_square.")
     ] = "debiased_square",
-    plot: opt.Plot = None,
     as_json: opt.Json = False,
 ) -> None:
     """Compute how many bags are needed, which bag size is best, or which error to expect.
@@ -53,7 +52,7 @@ def plan(
 
       unbag plan --bags 500 --bag-size 20 --vc 3 --json
 
-      unbag plan --instances 5000 --hypotheses 100 --best-error 0.1 --plot plan.png
+      unbag plan --instances 5000 --hypotheses 100 --best-error 0.1
     """
     from unbag.planning import plan_bags
 
@@ -71,8 +70,6 @@ def plan(
     except ConditionError as refusal:
         raise typer.BadParameter(as_typed(str(refusal), context)) from None
     show_plan(found, opt.console(as_json))
-    if plot is not None:
-        found.plot().save(plot)
     record = {
         "asked": found.asked,
         "answer": asdict(found.answer),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from unbag.charts import Chart, Series
 from unbag.errors import ConditionError
 from unbag.planning.conditions import require, require_whole
 from unbag.planning.guarantee import Guarantee
@@ -70,14 +69,6 @@ class BagPlan:
             f"instances) bring the excess error to {answer.error:.3g} with confidence "
             f"{self.guarantee.confidence:g}, by {self.guarantee.source}."
         )
-
-    def plot(self) -> Chart:
-        """The guaranteed excess error against the number of bags, one curve per bag size."""
-        sizes = sorted({self.bag_size, *(row.bag_size for row in self.table)})
-        answer = Series([self.n_bags], [self.error], name="the answer", kind="points")
-        lines = [_curve(self, size) for size in sizes]
-        labels = "bags", "guaranteed excess error"
-        return Chart("Error by number of bags", *labels, [*lines, answer], log=True)
 
 
 def plan_bags(
@@ -188,10 +179,3 @@ def _plan_size(
     )
     answer = max(reached, key=lambda row: row.bag_size) if reached else best
     return BagPlan("bag_size", answer, rows, guarantee)
-
-
-def _curve(plan: BagPlan, size: int) -> Series:
-    numbers = [row.n_bags for row in plan.table]
-    low, high = max(2, min(numbers) // 4), 4 * max(numbers)
-    grid = sorted({round(low * (high / low) ** (step / 60)) for step in range(61)})
-    return Series(grid, [plan.guarantee(n, size) for n in grid], name=f"bags of {size}")
