@@ -145,13 +145,8 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
 
         Parameters
         ----------
-        X : array of shape (n_instances, ...)
-        y : array of shape (n_instances,)
-            Labels; with `bags`, the bag proportion of each instance.
-        bags : array of shape (n_instances,), optional
-            Bag of each instance. A `BagTarget` carries them itself.
-        noise_variance : float, mapping from bag, or array like `y`, optional
-            Known variance of zero-mean noise in the proportions. A `BagTarget` may carry it too.
+        X, y, bags, noise_variance
+            As for `fit`.
         sample_weight : array of shape (n_instances,), optional
             Only for labels: a proportion cannot be reweighted inside its bag.
         """

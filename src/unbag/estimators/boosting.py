@@ -157,18 +157,8 @@ class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
         Maximum number of rounds.
     cv : int
         Folds of whole bags that choose the number of rounds; 0 uses all.
-    n_runs : int
-        Number of boosted models that are averaged.
-    learning_rate : float
-        Factor of each tree.
-    num_leaves : int
-        Leaves of a tree.
-    reg_lambda : float, optional
-        L2 penalty on leaves. By default 50, or 1 for "poisson".
-    n_jobs : int
-        Threads; -1 means one per core.
-    random_state : int, RandomState, Generator or None
-        Seed of split points.
+    n_runs, learning_rate, num_leaves, reg_lambda, n_jobs, random_state
+        As for `BagBoostingClassifier`. By default 3 runs and a penalty of 50, or 1 for "poisson".
 
     Attributes
     ----------

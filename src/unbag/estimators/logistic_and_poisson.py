@@ -100,13 +100,8 @@ class BagPoissonRegressor(BagRegressorBase, LikelihoodModel):
 
     Parameters
     ----------
-    penalties : sequence of float, optional
-        Values of :math:`\lambda` to choose from, for columns scaled to unit variance. By default
-        ten from 0.3 to 30,000.
-    cv : int
-        Folds of whole bags that choose the penalty.
-    random_state : int, RandomState, Generator or None
-        Seed of the folds.
+    penalties, cv, random_state
+        As for `BagLogisticClassifier`.
 
     Attributes
     ----------

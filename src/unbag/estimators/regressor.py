@@ -34,19 +34,8 @@ class BagRegressor(NetEstimator, BagRegressorBase):
         Number of nets that are averaged.
     blend_ridge : bool
         Whether the nets are averaged with ridges, weighted by their errors on held-out bags.
-    learning_rate : float
-        Step size of Adam.
-    max_epochs : int
-        Maximum passes over the bags.
-    bags_per_batch : int, optional
-        By default about 500 instances' worth, and at least four.
-    validation_share : float or None
-        Share of the bags held out to estimate the error, see `BagClassifier`. 0 or None holds out
-        none, estimates nothing and blends nothing.
-    device : str
-        Device of torch, such as "cpu" or "cuda".
-    random_state : int, RandomState, Generator or None
-        Seed of weights, batches and held-out bags; None draws one.
+    learning_rate, max_epochs, bags_per_batch, validation_share, device, random_state
+        As for `BagClassifier`.
 
     Attributes
     ----------

@@ -162,11 +162,8 @@ class BagRidgeRegressor(BagRegressorBase, RidgeModel):
 
     Parameters
     ----------
-    penalties : sequence of float, optional
-        Candidate values of :math:`\lambda`; by default 60 from 1e-6 to 1e4.
-    standardise : bool, optional
-        Whether the penalty applies to weights of standardised features. By default only if this
-        lowers the error by more than a standard error.
+    penalties, standardise
+        As for `BagRidgeClassifier`.
 
     Attributes
     ----------

@@ -184,13 +184,6 @@ def weight_argument(estimator: Any) -> str | None:
     """Name under which `fit` takes weights, also through the last step of a pipeline.
 
     None if an inner classifier takes none, because some wrappers would drop them.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from sklearn.pipeline import make_pipeline
-    >>> weight_argument(make_pipeline(LogisticRegression()))
-    'logisticregression__sample_weight'
     """
     if isinstance(estimator, Pipeline):
         name, last = estimator.steps[-1]

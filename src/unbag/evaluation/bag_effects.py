@@ -78,17 +78,6 @@ def estimate_bag_effects(probabilities: Any, bags: Bags, *, confidence: float = 
 
     Probabilities that are off for single instances, and not only by a common shift, show up as bag
     effects too.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> effects, p = rng.normal(size=100), rng.random(2000)
-    >>> logits = np.log(p / (1 - p)) + np.repeat(effects, 20)
-    >>> counts = (rng.random(2000) < 1 / (1 + np.exp(-logits))).reshape(100, 20).sum(axis=1)
-    >>> bags = Bags.from_arrays(np.zeros((2000, 1)), offsets=np.arange(0, 2001, 20), counts=counts)
-    >>> found = estimate_bag_effects(p, bags)
-    >>> found.low < 1 < found.high, found.p_value < 1e-6
-    (True, True)
     """
     check_share("confidence", confidence)
     counts = exact_counts(bags, "Bag effects are estimated")

@@ -232,13 +232,7 @@ def _nested(train: Array, data: Bags, shares: Sequence[float], seed: int) -> lis
 def projected_gain(
     risks: Array, n_bags: Sequence[int], factor: float, *, confidence: float
 ) -> Estimate:
-    """Decrease of the risk at `factor` times the last number of bags; risks are (n_folds, n_sizes).
-
-    Examples
-    --------
-    >>> print(projected_gain(np.array([[0.3, 0.2], [0.3, 0.2]]), [100, 400], 4, confidence=0.95))
-    0.0375 (95 % interval 0.0250 to 0.0500)
-    """
+    """Decrease of risks (n_folds, n_sizes) at `factor` times the last number of bags."""
     numbers, found = np.asarray(n_bags, dtype=float), []
     reach = stats.t.ppf((1 + confidence) / 2, len(risks) - 1)
     for power in POWERS:

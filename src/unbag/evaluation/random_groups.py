@@ -149,11 +149,6 @@ def macro_average(found: Sequence[Estimate]) -> Estimate:
 
     Its standard error is at most the mean of standard errors, whatever the dependence; the interval
     uses this bound.
-
-    Examples
-    --------
-    >>> print(macro_average([Estimate(0.8, 0.7, 0.9, 0.05), Estimate(0.6, 0.5, 0.7, 0.05)]))
-    0.7000 (95 % interval 0.6000 to 0.8000)
     """
     value, low, high, error = (
         float(np.mean([getattr(f, name) for f in found]))

@@ -38,13 +38,6 @@ def class_posterior(logits: Tensor, batch: BagBatch) -> Tensor:
     Logits and result have shape (..., n_instances, n_classes); the result is in double precision,
     without a gradient. It is exact where counts are whole and `is_small` says so; elsewhere it is
     that of `tilted_classes`, its saddle point, off by a term of order one over the bag's size.
-
-    Examples
-    --------
-    >>> pair = BagBatch(torch.tensor([[0.5, 0.5, 0.0]]), 2, task="multiclass")
-    >>> class_posterior(torch.tensor([[0.0, 0.0, 9.0], [1.0, 0.0, 0.0]]), pair).numpy().round(3)
-    array([[0.269, 0.731, 0.   ],
-           [0.731, 0.269, 0.   ]])
     """
     tilted = tilted_classes(logits, batch)
     found = tilted.cpu().numpy().reshape(-1, *tilted.shape[-2:]).copy()
@@ -68,12 +61,6 @@ def exact_classes(scores: Array, counts: Array) -> Array:
 
     with :math:`F_j` and :math:`B_j` the laws of the counts of the instances before and after
     :math:`j`. Counts are whole; that of the most frequent class is what the others leave.
-
-    Examples
-    --------
-    >>> exact_classes(np.array([[0.5, 0.3, 0.2], [0.2, 0.6, 0.2]]), np.array([1, 1, 0])).round(3)
-    array([[0.833, 0.167, 0.   ],
-           [0.167, 0.833, 0.   ]])
     """
     order = [c for c in np.argsort(counts, kind="stable") if counts[c] > 0]
     own, box = scores[:, order], tuple(counts[order][:-1] + 1)
@@ -113,13 +100,6 @@ def tilted_classes(logits: Tensor, batch: BagBatch, *, tolerance: float = 1e-9) 
     is off by more than `tolerance`. The weights minimise the convex
     :math:`\sum_j \log \sum_c p_{jc} e^{\lambda_c} - n^\top \lambda`. Newton's steps are taken where
     they bring the counts nearer; elsewhere one of Sinkhorn's algorithm, which always lowers it.
-
-    Examples
-    --------
-    >>> halves = BagBatch(torch.tensor([[0.5, 0.5, 0.0]]), 2, task="multiclass")
-    >>> tilted_classes(torch.zeros(2, 3), halves)
-    tensor([[0.5000, 0.5000, 0.0000],
-            [0.5000, 0.5000, 0.0000]], dtype=torch.float64)
     """
     logs = batch.outputs(logits).double().log_softmax(dim=-1).clamp(min=SUREST)
     sizes = batch.bag_sizes.double()

@@ -59,11 +59,6 @@ def tilted_posterior(logits: Array, counts: Array, sizes: Array) -> Array:
     ----------
     logits, counts, sizes
         As for `tilt_to_counts`; counts may be 0 or the size of the bag.
-
-    Examples
-    --------
-    >>> tilted_posterior(np.array([0.0, 0.0, 3.0, 1.0]), [1, 2], [2, 2])
-    array([0.5, 0.5, 1. , 1. ])
     """
     return _tilted(logits, np.asarray(counts, dtype=float), np.asarray(sizes))[0]
 
@@ -90,11 +85,6 @@ def exact_posterior(
     Tilting all logits of a bag by one number changes no probability given the count, and makes that
     count the likeliest. The laws with and without one label then come from a Fourier transform of
     the order of :math:`\sqrt{k}` frequencies: an instance costs :math:`O(\sqrt{k})`.
-
-    Examples
-    --------
-    >>> exact_posterior(np.array([0.0, 0.0, 3.0, 1.0]), [1, 2], [2, 2])
-    array([0.5, 0.5, 1. , 1. ])
     """
     counts, sizes = np.rint(np.asarray(counts, dtype=float)), np.asarray(sizes)
     found, inside = _tilted(logits, counts, sizes, tilts)

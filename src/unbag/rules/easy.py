@@ -115,17 +115,15 @@ class EasyLog(_Easy):
     Parameters
     ----------
     prior : {"plug_in", "split"}
-        How :math:`p` is estimated when the batch has no prior: from the same bags, or from one half
-        of them while the loss is computed on the other half.
+        As for `EasySquare`.
     offset : float
         :math:`\varepsilon`. It bounds the loss of an instance with negative weight, which would
         otherwise decrease without limit as its score saturates. The paper's code uses 1e-8.
 
     Notes
     -----
-    Unbiased for the instance loss when :math:`p` is known or estimated on other bags, biased by a
-    term of order 1/n when it is estimated on the same n bags, as by default. Without an offset not
-    bounded below, and worse the more confident the scores.
+    Unbiased under the conditions of `EasySquare`. Without an offset it is not bounded below, and
+    worse the more confident the scores.
 
     References
     ----------
