@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         bag_learning_curve,
         bag_scorer,
         check_bags,
-        check_flip,
         column_importance,
         compare_models,
         cross_fit_risk,
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
         estimate_risk,
         evaluate,
         privacy_noise,
-        repair_flip,
     )
     from unbag.frames import TableEncoder
     from unbag.planning import plan_bags
@@ -54,9 +52,9 @@ _HOMES = {
     "BagGaussianProcessClassifier BagGaussianProcessRegressor BagImageClassifier "
     "BagLogisticClassifier BagPoissonRegressor BagRegressor BagRidgeClassifier BagRidgeRegressor "
     "BagStackingClassifier",
-    "unbag.evaluation": "bag_learning_curve bag_scorer check_bags check_flip column_importance "
+    "unbag.evaluation": "bag_learning_curve bag_scorer check_bags column_importance "
     "compare_models cross_fit_risk cross_fit_scores estimate_groups estimate_risk evaluate "
-    "privacy_noise repair_flip",
+    "privacy_noise",
     "unbag.frames": "TableEncoder",
     "unbag.tables": "FitOptions Roles TableModel learn_table",
     "unbag.planning": "plan_bags",

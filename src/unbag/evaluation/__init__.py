@@ -7,7 +7,6 @@ from unbag.evaluation.comparison import Comparison, compare_models
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.evaluate import evaluate
 from unbag.evaluation.importance import ColumnImportance, column_importance
-from unbag.evaluation.label_flip import FlipCheck, check_flip, repair_flip
 from unbag.evaluation.learning_curve import BagLearningCurve, bag_learning_curve
 from unbag.evaluation.natural_groups import GroupShares, estimate_groups
 from unbag.evaluation.natural_results import Bounds, NaturalEvaluation
@@ -29,14 +28,12 @@ __all__ = [
     "Estimate",
     "Evaluation",
     "Finding",
-    "FlipCheck",
     "GroupShares",
     "NaturalEvaluation",
     "PrivacyNoise",
     "bag_learning_curve",
     "bag_scorer",
     "check_bags",
-    "check_flip",
     "check_made_bags",
     "column_importance",
     "compare_models",
@@ -49,5 +46,4 @@ __all__ = [
     "evaluate_bags",
     "pairwise_value",
     "privacy_noise",
-    "repair_flip",
 ]
