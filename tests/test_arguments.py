@@ -101,12 +101,12 @@ def test_options_of_a_fit(options):
 
 @pytest.mark.parametrize(
     "options",
-    [{"n_runs": 0}, {"n_estimators": 0}, {"patience": 0}, {"criterion": "accuracy"}],
+    [{"n_runs": 0}, {"n_estimators": 0}, {"cv": -1}],
 )
 def test_trees(options):
     pytest.importorskip("lightgbm")
     with pytest.raises(ValueError, match=f"{next(iter(options))} must be"):
-        BagBoostingClassifier(validation_share=0.2, **options).fit_bags(BAGS)
+        BagBoostingClassifier(**options).fit_bags(BAGS)
 
 
 def test_remainder():

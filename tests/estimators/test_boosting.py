@@ -149,12 +149,13 @@ def test_several_labels(rng, rule):
     assert (clf.predict(X) == labels).mean() > 0.9
 
 
-def test_held_out_bags_choose_the_number_of_trees(bagged):
+@pytest.mark.parametrize("rule", RULES)
+def test_folds_choose_the_number_of_trees(bagged, rule):
     X, y, bags, labels = bagged
-    clf = BagBoostingClassifier(validation_share=0.25, patience=20, random_state=0)
+    clf = BagBoostingClassifier(rule=rule, n_estimators=150, cv=3, random_state=0)
     clf.fit(X, y, bags=bags)
     assert clf.n_trees_ == clf.held_out_risk_.argmin() + 1
-    assert len(clf.held_out_risk_) <= clf.n_trees_ + 20
+    assert len(clf.held_out_risk_) == 150
     assert clf.score(X, labels) > 0.9
 
 
@@ -205,12 +206,6 @@ def test_another_rule_is_refused(bagged):
 def test_constant_features_are_refused():
     with pytest.raises(BagDataError, match="varies"):
         BagBoostingClassifier().fit(np.ones((40, 2)), [0, 1] * 20)
-
-
-def test_patience_without_held_out_bags_is_refused(bagged):
-    X, y, bags, _ = bagged
-    with pytest.raises(ValueError, match="validation_share"):
-        BagBoostingClassifier(patience=5).fit(X, y, bags=bags)
 
 
 def test_a_saved_model_predicts_the_same(fitted, bagged, tmp_path):

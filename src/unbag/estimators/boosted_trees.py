@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from unbag.arguments import check_whole
 from unbag.arrays import Array
 from unbag.bags import Bags
+from unbag.bags.holdout import fold_numbers
 from unbag.errors import BagDataError
 from unbag.estimators.gradients import BagGradients, CountGradients, EventGradients, initial_scores
 from unbag.estimators.instances import TABLES_WITH_GAPS, InstanceEstimator
@@ -30,11 +32,11 @@ class BoostedTrees(InstanceEstimator):
     _checks = TABLES_WITH_GAPS  # LightGBM finds out on which side missing values go
     # Not for `BagBoostingRegressor` to choose.
     min_child_samples, extra_trees = 20, True
-    patience = None  # type: int | None
     categorical_features = None  # type: Any
 
     n_estimators: int = 400
     n_runs: int | None = None
+    cv: int = 0
     learning_rate: float = 0.1
     num_leaves: int = 8
     reg_lambda: float | None = None
@@ -54,6 +56,30 @@ class BoostedTrees(InstanceEstimator):
     def _risk(self, scores: Array, bags: Bags) -> float:
         """Risk of predictions on held-out bags."""
         raise NotImplementedError
+
+    def _fit_trees(self, data: Bags) -> Self:
+        """Train, with the number of rounds of the least cross-validated risk if there are folds."""
+        check_whole("cv", self.cv, least=0)
+        risks = self._left_out_risks(data)
+        self._train(data, None)
+        best = int(risks.argmin()) + 1 if len(risks) else self.n_estimators
+        self.n_trees_ = min(best, self.booster_.current_iteration())
+        self.held_out_risk_ = risks
+        return self
+
+    def _left_out_risks(self, data: Bags) -> Array:
+        """Cross-validated risk after each round; empty for too few bags."""
+        n_folds = min(self.cv, data.n_bags // 2)
+        if n_folds < 2:
+            return np.empty(0)
+        folds = fold_numbers(data.n_bags, n_folds, seed=draw_seed(self.random_state))
+        risks = []
+        for fold in range(n_folds):
+            kept, left = (data.take(np.flatnonzero(own)) for own in (folds != fold, folds == fold))
+            model = clone(self).set_params(n_runs=1)
+            model.task_ = self.task_
+            risks.append(model._train(kept, left).held_out_risk_)
+        return np.asarray(np.mean(risks, axis=0))
 
     def _train(self, data: Bags, aside: Bags | None) -> Self:
         check_whole("n_estimators", self.n_estimators)
@@ -82,29 +108,27 @@ class BoostedTrees(InstanceEstimator):
             data.X, np.zeros(data.n_instances), params=parameters, categorical_feature=categories
         )
         risks: list[float] = []
-        stopping = {} if aside is None else self._stopping(train_set, aside.gathered(), risks)
+        measured = {} if aside is None else self._measured(train_set, aside.gathered(), risks)
         self.booster_ = lightgbm.train(
             parameters | {"objective": objective},
             train_set,
             num_boost_round=self.n_estimators,
-            **stopping,
+            **measured,
         )
         self.held_out_risk_ = np.asarray(risks)
-        self.n_trees_ = self.booster_.best_iteration if aside else self.booster_.current_iteration()
+        self.n_trees_ = self.booster_.current_iteration()
         self.booster_.free_dataset()
         return self
 
-    def _stopping(self, train_set: Any, aside: Bags, risks: list[float]) -> dict[str, Any]:
+    def _measured(self, train_set: Any, aside: Bags, risks: list[float]) -> dict[str, Any]:
         """Arguments of `lightgbm.train` that record the held-out risk after each round."""
-        from lightgbm import early_stopping
 
         def measure(raw: Array, dataset: Any) -> tuple[str, float, bool]:
             risks.append(self._risk(self._probabilities(raw), aside))
             return "held_out_risk", risks[-1], False
 
         held_out = train_set.create_valid(aside.X, np.zeros(aside.n_instances))
-        stopping = early_stopping(self.patience or self.n_estimators, verbose=False)
-        return {"valid_sets": [held_out], "feval": measure, "callbacks": [stopping]}
+        return {"valid_sets": [held_out], "feval": measure}
 
     def _parameters(self, gradients: Gradients, seed: int) -> dict[str, Any]:
         penalty = gradients.default_penalty if self.reg_lambda is None else self.reg_lambda

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.special import xlogy
-from sklearn.base import clone
 
-from unbag.arguments import check_choice, check_whole
+from unbag.arguments import check_choice
 from unbag.arrays import Array
-from unbag.bags import Bags, split_bags
-from unbag.bags.holdout import fold_numbers
+from unbag.bags import Bags
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.boosted_trees import BoostedTrees, Gradients
 from unbag.estimators.gradients import BagGradients, CountGradients, EventGradients, scores_of_raw
 from unbag.estimators.logistic_and_poisson import check_events
 from unbag.estimators.regressor_base import BagRegressorBase
-from unbag.evaluation.risk import Loss, estimate_risk, pairwise_value
-from unbag.randomness import draw_seed
+from unbag.evaluation.risk import estimate_risk, pairwise_value
 
 BoostingRule = Literal["debiased_square", "count_likelihood"]
 
@@ -55,12 +52,8 @@ class BagBoostingClassifier(BagEstimator, BoostedTrees):
     extra_trees : bool
         Whether split points are random. Searched split points overfit the chance composition of
         bags.
-    validation_share : float
-        Share of the bags held out to choose the number of trees; 0 for none.
-    patience : int, optional
-        Stop after this many trees without a lower held-out risk.
-    criterion : {"zero_one", "square"}
-        Risk estimated on the held-out bags.
+    cv : int
+        Folds of whole bags that choose the number of rounds by the square risk; 0 uses all.
     categorical_features : sequence of int, optional
         Columns of `X` with codes of categories, whole numbers from 0, which LightGBM splits by sets
         of values. Strings of a frame are encoded by `TableEncoder` instead.
@@ -80,7 +73,7 @@ class BagBoostingClassifier(BagEstimator, BoostedTrees):
     n_trees_ : int
         Rounds used for predictions.
     held_out_risk_ : array of shape (n_rounds,)
-        Estimated risk after each round; empty without `validation_share`.
+        Cross-validated risk after each round; empty without folds.
     feature_importances_ : array of shape (n_features,)
         Share of each feature in the total gain of splits.
 
@@ -111,20 +104,10 @@ class BagBoostingClassifier(BagEstimator, BoostedTrees):
     rule: BoostingRule = "debiased_square"
     min_child_samples: int = 20
     extra_trees: bool = True
-    validation_share: float = 0.0
-    patience: int | None = None
-    criterion: Loss = "square"
     categorical_features: Sequence[int] | None = None
 
     def _fit(self, data: Bags) -> Self:
-        check_choice("criterion", self.criterion, get_args(Loss))
-        check_whole("patience", self.patience, optional=True)
-        if self.validation_share:
-            seed = draw_seed(self.random_state)
-            return self._train(*split_bags(data, share=self.validation_share, seed=seed))
-        if self.patience is not None:
-            raise ValueError("patience needs held-out bags: set validation_share, such as 0.2.")
-        return self._train(data, None)
+        return self._fit_trees(data)
 
     def _gradients(self, data: Bags) -> Gradients:
         if self.rule == "debiased_square":
@@ -137,7 +120,7 @@ class BagBoostingClassifier(BagEstimator, BoostedTrees):
         )
 
     def _risk(self, scores: Array, bags: Bags) -> float:
-        return estimate_risk(scores, bags, loss=self.criterion).value
+        return estimate_risk(scores, bags, loss="square").value
 
     def _probabilities(self, raw: Array) -> Array:
         return self._by_task(scores_of_raw(self._by_run(raw).mean(axis=1), self.task_))
@@ -201,24 +184,7 @@ class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
         check_choice("loss", self.loss, ("squared_error", "poisson"))
         if self.loss == "poisson":
             check_events(data)
-        risks = self._left_out_risks(data)
-        self._train(data, None)
-        if len(risks):
-            self.n_trees_ = min(int(risks.argmin()) + 1, self.n_trees_)
-        self.held_out_risk_ = risks
-
-    def _left_out_risks(self, data: Bags) -> Array:
-        """Cross-validated risk after each round; empty for too few bags."""
-        n_folds = min(self.cv, data.n_bags // 2)
-        if n_folds < 2:
-            return np.empty(0)
-        folds = fold_numbers(data.n_bags, n_folds, seed=draw_seed(self.random_state))
-        risks = []
-        for fold in range(n_folds):
-            kept, left = (data.take(np.flatnonzero(own)) for own in (folds != fold, folds == fold))
-            model = clone(self).set_params(n_runs=1)
-            risks.append(model._train(kept, left).held_out_risk_)
-        return np.asarray(np.mean(risks, axis=0))
+        self._fit_trees(data)
 
     def _risk(self, scores: Array, bags: Bags) -> float:
         if self.loss == "poisson":
