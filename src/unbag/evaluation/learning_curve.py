@@ -153,12 +153,10 @@ def bag_learning_curve(
     factors : sequence of float
         Factors of the number of bags for the projection.
     n_splits : int
-    loss : {"zero_one", "square"}
-        Error of hard predictions, or Brier score.
+    loss, executor
+        As for `cross_fit_risk`.
     confidence : float
         Confidence of the intervals of risks and gains.
-    executor : Executor, optional
-        Where the fits run, such as ``unbag.parallel.get_executor(n_jobs=2)``.
     random_state : int
         Seed of the subsets.
 

@@ -144,29 +144,13 @@ def cross_fit_scores(
 
     Parameters
     ----------
-    estimator : scikit-learn classifier
-        Cloned and fitted `n_splits` times.
-    X, y, bags, noise_variance
-        As for `fit`.
-    n_splits : int
-    executor : Executor, optional
+    estimator, X, y, bags, noise_variance, n_splits, executor
         As for `cross_fit_risk`.
 
     Returns
     -------
     array of shape (n_instances, n_classes) or (n_instances, n_labels)
         As by ``predict_proba``, in the order of `X`.
-
-    Examples
-    --------
-    >>> from unbag import BagRidgeClassifier
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(400, 3)); labels = X[:, 0] > 0
-    >>> ids = np.repeat(np.arange(40), 10)
-    >>> y = labels.reshape(40, 10).mean(axis=1)[ids]
-    >>> scores = cross_fit_scores(BagRidgeClassifier(), X, y, bags=ids)
-    >>> scores.shape, bool(np.mean((scores[:, 1] > 0.5) == labels) > 0.8)
-    ((400, 2), True)
     """
     target, _, folds, _ = folds_of(X, y, bags, noise_variance, n_splits)
     return fitted_scores(estimator, X, target, folds, executor)[0]
