@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from scipy.special import logit, softmax
 
-from unbag.arguments import check_choice
 from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.bags.tasks import refuse_amounts
 from unbag.errors import BagDataError
 from unbag.posterior.labels import exact_posterior, tilted_posterior
 
-Method = Literal["auto", "exact", "tilted"]
 # Nobody is surer than this: a score of 0 in a bag of ones would have no posterior at all.
 SUREST = 1e-9
 EXACT_UP_TO = 1000
@@ -23,7 +21,7 @@ FAR = 1e-12  # a range of less probability than this is not told from rounding
 WHOLE = 1e-3  # a count this near a whole number is one: proportions are often single precision
 
 
-def bag_posterior(probabilities: Any, bags: Bags, *, method: Method = "auto") -> Array:
+def bag_posterior(probabilities: Any, bags: Bags) -> Array:
     r"""Label probabilities given the proportion of the instance's bag.
 
     Labels that are independent given the features, with probabilities :math:`p_j`, have
@@ -38,12 +36,6 @@ def bag_posterior(probabilities: Any, bags: Bags, *, method: Method = "auto") ->
         Probability of the positive label, of each class, or of each label, in the order of
         ``bags.X``. They should come from a model that was not fitted to these bags.
     bags : Bags
-    method : {"auto", "exact", "tilted"}
-        "exact" is the law of the counts with one label left out; it serves one label and several
-        labels without noise. "tilted" multiplies the odds of all instances of a bag by one number,
-        or their class probabilities by one number a class, until the expected counts are the known
-        ones. "auto" is exact for whole counts of up to 1000 instances, and of several classes in
-        bags with few vectors of counts: ten classes in bags of ten, three in bags of 80.
 
     Returns
     -------
@@ -51,7 +43,11 @@ def bag_posterior(probabilities: Any, bags: Bags, *, method: Method = "auto") ->
 
     Notes
     -----
-    Posteriors of a bag add up to its count. Noise of known variance :math:`s` in the proportion
+    Posteriors are exact for whole counts of bags of up to 1000 instances, and for several classes in
+    bags with few vectors of counts: ten classes in bags of ten, three in bags of 80. Elsewhere the
+    odds of all instances of a bag are multiplied by one number, or their class probabilities by one
+    number per class, so that the expected counts are the known ones. Posteriors of a bag add up to
+    its count. Noise of known variance :math:`s` in the proportion
     makes the count uncertain: with :math:`\mu` its expectation and :math:`V` its variance under the
     model, it is tilted to the posterior mean :math:`\mu + V (V + k^2 s)^{-1} (k a - \mu)`, which is
     exact for Gaussian counts. Where only a range of counts is known, posteriors are averaged over
@@ -63,15 +59,10 @@ def bag_posterior(probabilities: Any, bags: Bags, *, method: Method = "auto") ->
     >>> bag_posterior([0.5, 0.2, 0.5, 0.2], bags).round(3)
     array([0.8, 0.2, 1. , 1. ])
     """
-    check_choice("method", method, get_args(Method))
     scores = _checked(probabilities, bags)
     inner = _classes if bags.task == "multiclass" and bags.n_outputs > 2 else _labels
-    if method == "exact" and bags.noise_variance is not None:
-        raise BagDataError(
-            "method='exact' needs proportions without noise, got noisy ones. Use method='tilted'."
-        )
     found = np.empty_like(scores)
-    found[bags.rows] = inner(scores[bags.rows], bags, method)
+    found[bags.rows] = inner(scores[bags.rows], bags)
     found[bags.bag_of_row < 0] = scores[bags.bag_of_row < 0]
     return found if np.ndim(probabilities) > 1 else found[:, 0]
 
@@ -90,24 +81,24 @@ def _checked(probabilities: Any, bags: Bags) -> Array:
     return values
 
 
-def _labels(scores: Array, bags: Bags, method: Method) -> Array:
+def _labels(scores: Array, bags: Bags) -> Array:
     """Each column by itself; the second of two classes is what the first leaves."""
     pair = bags.task == "multiclass"
     values = bags.proportions.reshape(bags.n_bags, -1)[:, pair:]
     columns = zip(scores[:, pair:].T, values.T, strict=True)
-    found = np.column_stack([_one_label(*column, bags, method) for column in columns])
+    found = np.column_stack([_one_label(*column, bags) for column in columns])
     return np.column_stack([1 - found, found]) if pair else found
 
 
-def _one_label(scores: Array, proportions: Array, bags: Bags, method: Method) -> Array:
+def _one_label(scores: Array, proportions: Array, bags: Bags) -> Array:
     scores = np.clip(scores, SUREST, 1 - SUREST)
     if bags.ranges is not None:
-        return _given_ranges(scores, bags, method)
+        return _given_ranges(scores, bags)
     counts, logits = bags.sizes * proportions, logit(scores)
-    exact = np.full(bags.n_bags, method == "exact")
+    exact = np.zeros(bags.n_bags, dtype=bool)
     if bags.noise_variance is not None:
         counts = _expected_count(scores, counts, bags)
-    elif method == "auto":
+    else:
         exact = (bags.sizes <= EXACT_UP_TO) & (np.abs(counts - np.rint(counts)) < WHOLE)
     found = np.empty_like(scores)
     for kind, law in ((exact, exact_posterior), (~exact, tilted_posterior)):
@@ -117,7 +108,7 @@ def _one_label(scores: Array, proportions: Array, bags: Bags, method: Method) ->
     return found
 
 
-def _given_ranges(scores: Array, bags: Bags, method: Method) -> Array:
+def _given_ranges(scores: Array, bags: Bags) -> Array:
     """Average over the counts of each range, by their probabilities under the scores."""
     assert bags.ranges is not None
     low, high = bags.ranges.astype(int).T
@@ -129,7 +120,7 @@ def _given_ranges(scores: Array, bags: Bags, method: Method) -> Array:
         share = np.array([law[step] if step < len(law) else 0.0 for law in chances])
         likely = share > FAR
         rows, here = np.repeat(likely, bags.sizes), known.take(np.flatnonzero(likely))
-        given = _one_label(scores[rows], (counts / bags.sizes)[likely], here, method)
+        given = _one_label(scores[rows], (counts / bags.sizes)[likely], here)
         found[rows] += np.repeat(share[likely], here.sizes) * given
     return found
 
@@ -161,23 +152,18 @@ def _expected_count(scores: Array, counts: Array, bags: Bags) -> Array:
     return np.clip(found, bags.sizes * SUREST, bags.sizes * (1 - SUREST))
 
 
-def _classes(scores: Array, bags: Bags, method: Method) -> Array:
+def _classes(scores: Array, bags: Bags) -> Array:
     import torch  # imported here: one label needs none of it
 
     from unbag.bags.batch import BagBatch
-    from unbag.posterior.classes import class_posterior, is_small, tilted_classes
+    from unbag.posterior.classes import class_posterior, tilted_classes
 
     scores = np.clip(scores, SUREST, 1)
     scores /= scores.sum(axis=1, keepdims=True)
     counts, noisy = bags.sizes[:, None] * bags.proportions, bags.noise_variance is not None
     counts = _expected_counts(scores, counts, bags) if noisy else np.clip(counts, 0, None)
     counts *= (bags.sizes / counts.sum(axis=1))[:, None]
-    if method == "exact" and not all(is_small(of_bag) for of_bag in np.rint(counts)):
-        raise BagDataError(
-            "method='exact' serves several classes only in bags with few vectors of counts. "
-            "Use method='auto', which is exact where it can be."
-        )
-    law = tilted_classes if method == "tilted" or noisy else class_posterior
+    law = tilted_classes if noisy else class_posterior
     shares = torch.as_tensor(counts / bags.sizes[:, None])
     batch = BagBatch(shares, torch.as_tensor(bags.sizes), task="multiclass")
     return law(torch.as_tensor(np.log(scores)), batch).numpy()
