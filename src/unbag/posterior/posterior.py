@@ -43,7 +43,7 @@ def bag_posterior(probabilities: Any, bags: Bags) -> Array:
 
     Notes
     -----
-    Posteriors are exact for whole counts of bags of up to 1000 instances, and for several classes in
+    Posteriors are exact for whole counts of bags of up to 1000 instances, and of several classes in
     bags with few vectors of counts: ten classes in bags of ten, three in bags of 80. Elsewhere the
     odds of all instances of a bag are multiplied by one number, or their class probabilities by one
     number per class, so that the expected counts are the known ones. Posteriors of a bag add up to
