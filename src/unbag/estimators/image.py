@@ -38,9 +38,9 @@ from unbag.training.batches import all_bags
 
 Auto = Literal["auto"]
 SMALL = "small"
-EPOCHS_ON_GPU, FEWEST_EPOCHS, FEWEST_STEPS = 200, 20, 600
+START_EPOCHS, EPOCHS_ON_GPU, FEWEST_EPOCHS, FEWEST_STEPS = 130, 150, 20, 600
 BATCHES_AN_EPOCH, BATCH_SIZES = 32, (128, 1024)
-HOLD = 0.5
+LEARNING_RATE = 0.3  # in batches of 1024 images; elsewhere it goes with the root of the batch
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -60,11 +60,11 @@ class BagImageClassifier(BagEstimator):
         A net with a method `features` and a linear `head`, such as "resnet18", "wrn16_2" or
         "small". "auto" is "resnet18" on a GPU, and on a CPU "small", which takes minutes.
     start_epochs : int or "auto"
-        Passes over the images of the contrastive start; "auto" is 200 on a GPU and 0 on a CPU,
+        Passes over the images of the contrastive start; "auto" is 130 on a GPU and 0 on a CPU,
         where the components of pixels are all features.
     max_epochs : int or "auto"
-        Passes over the bags of the third stage; "auto" is 200 on a GPU. On a CPU it is as many as
-        make 600 steps, at least 20 and at most 200.
+        Passes over the bags of the third stage; "auto" is 150 on a GPU. On a CPU it is as many as
+        make 600 steps, at least 20 and at most 150.
     n_nets : int
         Nets that teach each other in the third stage; two confirm fewer of their own mistakes.
     n_components : int or "auto"
@@ -155,7 +155,7 @@ class BagImageClassifier(BagEstimator):
         settings = ConsistencySettings(
             n_epochs=self._n_epochs(len(bagged.images) // batch_size),
             images_per_batch=batch_size,
-            hold=HOLD,
+            learning_rate=LEARNING_RATE * math.sqrt(batch_size / BATCH_SIZES[1]),
         )
         self.nets_ = fine_tune(nets, bagged, start=start, settings=settings, **options)
         return self
@@ -232,7 +232,7 @@ class BagImageClassifier(BagEstimator):
         candidates = [pixel_components(data.images)]
         n_epochs = self.start_epochs
         if n_epochs == "auto":
-            n_epochs = EPOCHS_ON_GPU if self._on_gpu() else 0
+            n_epochs = START_EPOCHS if self._on_gpu() else 0
         if n_epochs:
             first: Any = nets[0]
             settings = ContrastiveSettings(

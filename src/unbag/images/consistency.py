@@ -24,8 +24,8 @@ class ConsistencySettings(LoopSettings):
     weight: float = 1.0  # of the second term
     memory: float = 0.7  # share of an image's earlier predictions in its average
     mixup: float = 0.5  # Beta parameter by which pairs of strong views are mixed, or 0
-    hard: bool = False  # learn the likeliest class of a posterior, not all of its classes
-    hold: float = 0.0  # share of the training in which the first probabilities are kept
+    hard: bool = True  # learn the likeliest class of a posterior, not all of its classes
+    hold: float = 0.1  # share of the training in which the first probabilities are kept
 
 
 class Consistency:
