@@ -197,7 +197,7 @@ class _Likelihood:
             method="Nelder-Mead",
             options={"xatol": 1e-3, "fatol": 1e-4, "maxiter": 200},
         )
-        if self(start, 0.0) >= -found.fun:
+        if self(start, 0.0) >= -found.fun - 1e-3:  # no more than the optimum's own error
             return start, 0.0
         return float(found.x[0]), float(np.clip(np.exp(found.x[1]), 0, LARGEST))
 
