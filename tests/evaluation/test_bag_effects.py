@@ -46,6 +46,12 @@ def test_bags_without_effects_are_called_so(rng, sizes, rare):
     assert alarms <= stats.binom.isf(1e-4, 400, 0.05)
 
 
+def test_an_effect_as_small_as_the_error_of_the_optimum_is_zero(rng):
+    worlds = [grouped(rng, [20] * 30, deviation=0.0) for _ in range(30)]
+    found = [estimate_bag_effects(*world).deviation for world in worlds]
+    assert 0 in found and all(value == 0 or value > 0.01 for value in found)
+
+
 def test_effects_are_found(rng):
     assert (p_values(rng, [20] * 100, 100, deviation=0.5) <= 0.05).mean() > 0.9
 

@@ -60,6 +60,34 @@ def test_a_fit_says_on_request_whether_more_bags_would_help(rng):
     assert "Would more bags help?" in page and found["learning_curve"]["verdict"] in page
 
 
+@pytest.mark.parametrize("kind", ["counts", "noise", "classes"])
+def test_natural_groups_have_bounds_or_nothing_instead_of_an_error(rng, kind):
+    """Groups differ by something hidden, by which metrics of random groups are far off."""
+    ids, x = np.repeat(np.arange(60), 20), rng.normal(size=1200)
+    labels = x + 2 * rng.normal(size=60)[ids] + rng.normal(size=1200) > 0
+    rate = (np.bincount(ids, labels) / 20)[ids]
+    columns = {"group": ids, "rate": rate, "x": x}
+    columns |= {"other": 1 - rate} if kind == "classes" else {}
+    columns |= {"noise": np.full(1200, 1e-4)} if kind == "noise" else {}
+    targets = ("rate", "other") if kind == "classes" else ("rate",)
+    model = learn_table(
+        pa.table(columns),
+        Roles("group", targets, noise="noise" if kind == "noise" else None),
+        options=FitOptions(models=("prior", "logistic"), grouping="natural"),
+    )
+    found, page = model.record["evaluation"], unescape(render_report(model.record))
+    if kind == "counts":
+        assert found["bounds"]["error"]["low"] < found["bounds"]["error"]["high"]
+        assert found["verdict"] in page and "always between" in page and "ROC" not in page
+        assert "metrics" not in found and model.record["headline"] in repr(model)
+    else:
+        told = {name: one["low"] for name, one in found["metrics"].items() if name != "error"}
+        assert all(name.startswith("prior") for name in told) and None not in told.values()
+        assert found["metrics"]["error"]["value"] is None
+        assert "The error is unknown (bags are natural groups)" in page
+    assert not model.record["caution"]
+
+
 def test_a_table_without_rows_is_refused(rng):
     table, _ = make_table(rng, n_bags=60)
     with pytest.raises(TableError, match="no rows"):

@@ -44,9 +44,8 @@ def evaluate(
 
       unbag evaluate model/ wards.csv --grouping natural --blocks county --smoothness 0.5
     """
-    from unbag.evaluation import NaturalEvaluation
     from unbag.tables import TableModel
-    from unbag.tables.record import evaluation_record, plain
+    from unbag.tables.record import evaluation_record
 
     if sum(map(bool, (proportion, count, average, total))) > 1:
         raise typer.BadParameter("give one of --proportion, --count, --average and --sum.")
@@ -66,10 +65,7 @@ def evaluate(
     )
     words = opt.console(as_json)
     words.print(found)
-    if isinstance(found, NaturalEvaluation):
-        record = plain(found.to_dict())
-    else:
-        record = evaluation_record(found) | {"grouping": found.grouping}
+    record = evaluation_record(found) | {"grouping": found.grouping}
     if share:
         words.print(
             f"! The model was fitted on {100 * share:.3g} % of these bags, by their IDs, sizes and "

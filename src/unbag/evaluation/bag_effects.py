@@ -99,10 +99,15 @@ def estimate_bag_effects(probabilities: Any, bags: Bags, *, confidence: float = 
     return BagEffects(deviation, low, high, shift, p_value, confidence, bags.n_bags)
 
 
+def tells_counts(bags: Bags) -> bool:
+    """Whether the bags tell exact counts of one label."""
+    one = bags.task == "binary" and bags.noise_variance is None
+    return one and bool(are_whole_counts(bags.proportions[:, None], bags.sizes).all())
+
+
 def exact_counts(bags: Bags, what: str) -> Array:
     """Number of positives in each bag, or an error if the bags do not tell it."""
-    one = bags.task == "binary" and bags.noise_variance is None
-    if not one or not are_whole_counts(bags.proportions[:, None], bags.sizes).all():
+    if not tells_counts(bags):
         raise BagDataError(
             f"{what} by exact counts of one label, got {bags!r}. Take one class against the rest; "
             "noisy or rounded proportions tell no counts."
@@ -192,7 +197,7 @@ class _Likelihood:
             method="Nelder-Mead",
             options={"xatol": 1e-3, "fatol": 1e-4, "maxiter": 200},
         )
-        if self(start, 0.0) >= -found.fun:
+        if self(start, 0.0) >= -found.fun - 1e-3:  # no more than the optimum's own error
             return start, 0.0
         return float(found.x[0]), float(np.clip(np.exp(found.x[1]), 0, LARGEST))
 

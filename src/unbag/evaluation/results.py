@@ -38,6 +38,8 @@ class Baseline:
 
     def beside(self, error: Estimate) -> str:
         """The error of a model with its interval, and this baseline."""
+        if np.isnan(error.value):
+            return f"The error is unknown ({error.note}); {self}"
         ends = f"{100 * error.low:.1f} to {100 * error.high:.1f}" if error.interval else "unknown"
         words = f"{100 * error.confidence:g} % interval {ends}"
         note = f", {error.note}" if error.note else ""

@@ -48,13 +48,14 @@ CHECKS = {
 def render_report(record: dict[str, Any]) -> str:
     """Render the record of a fit (``fit.json``) as one HTML page without scripts or requests."""
     evaluation, checks = record["evaluation"], record["checks"]
+    metrics = evaluation.get("metrics") or evaluation["bounds"]
     return render_template(
         "model.html.jinja" if checks else "amounts.html.jinja",
         record=record,
         charts=_charts(record),
-        metrics={name: _metric_words(name) for name in evaluation["metrics"]},
+        metrics={name: _metric_words(name) for name in metrics},
         questions=CHECKS,
-        error=evaluation["metrics"].get("error"),
+        error=metrics.get("error"),
         baseline=record["baseline"],
     )
 
@@ -102,7 +103,7 @@ def _charts(record: dict[str, Any]) -> dict[str, Any]:
         "candidates": _candidates(record["candidates"]),
     }
     for curve, draw in (("roc", roc_chart), ("calibration", calibration_chart)):
-        if curve in evaluation:
+        if evaluation.get(curve):
             charts[curve] = draw(dict(zip(names, evaluation[curve], strict=True)))
     if record["importance"]:
         found = record["importance"]

@@ -29,12 +29,15 @@ from unbag.evaluation import (
     ColumnImportance,
     Estimate,
     Evaluation,
+    NaturalEvaluation,
     bag_learning_curve,
     check_made_bags,
     column_importance,
     evaluate_bags,
 )
 from unbag.evaluation.amounts import evaluate_amounts
+from unbag.evaluation.bag_effects import tells_counts
+from unbag.evaluation.natural import evaluate_natural
 from unbag.evaluation.results import trivial_baseline
 from unbag.frames import TableEncoder
 from unbag.parallel import Executor, get_executor
@@ -49,6 +52,7 @@ from unbag.tables.scan import BagTable, TableBags, read_bags
 Say = Callable[[str], None]
 CHECKED_ROWS = 200_000
 N_FOLDS = 4  # that choose a regressor
+NATURAL = "Bags are taken for natural groups."
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ class TableFit:
     classifier: Any
     checks: BagReport | None
     candidates: list[CandidateModel]
-    evaluation: Evaluation | AmountEvaluation
+    evaluation: Evaluation | NaturalEvaluation | AmountEvaluation
     importance: ColumnImportance | None
     split: BagSplit
     sampled: bool
@@ -204,7 +208,7 @@ def _fit_labels(table: BagTable, options: FitOptions, say: Say) -> TableFit:
         tried.append(CandidateModel("ridge on all bags", share, risk))
     tried.sort(key=lambda candidate: -candidate.weight)
     say("measuring column importance")
-    judged = _judged(model, judging, table, options)
+    judged = _judged(model, judging, table, options, split)
     curve = None
     if options.learning_curve and stack.grouping_ == "natural":
         say("no learning curve: the risk cannot be estimated from natural groups")
@@ -251,14 +255,36 @@ def _checked(table: BagTable, bags: Bags, say: Say) -> BagReport:
 
 
 def _judged(
-    classifier: Any, bags: Bags, table: BagTable, options: FitOptions
-) -> tuple[Evaluation, ColumnImportance | None]:
-    """Evaluation and column importance on held-out bags."""
-    bags, names = bags.gathered(), table.roles.targets
-    found = evaluate_bags(classifier.predict_proba(bags.X), bags, names=names)
+    classifier: Any, bags: Bags, table: BagTable, options: FitOptions, split: BagSplit
+) -> tuple[Evaluation | NaturalEvaluation, ColumnImportance | None]:
+    """Evaluation, as the grouping allows, and column importance on held-out bags."""
+    bags, names, blocks = bags.gathered(), table.roles.targets, table.index.blocks
+    scores = classifier.predict_proba(bags.X)
+    found: Evaluation | NaturalEvaluation
+    natural = getattr(classifier, "grouping_", "random") == "natural"
+    if natural and tells_counts(bags):
+        own = None if blocks is None else blocks[split.judging]
+        found = evaluate_natural(scores, bags, blocks=own, grouping=NATURAL)
+    else:
+        random = evaluate_bags(scores, bags, names=names)
+        found = _without_claims(random) if natural else random
     # The baseline is most precise from all bags.
     found = replace(found, baseline=trivial_baseline(table.index, names))
     return found, table_importance(classifier, bags, table.encoder, seed=options.seed)
+
+
+def _without_claims(found: Evaluation) -> Evaluation:
+    """The shares of classes alone: the other metrics are those of random groups."""
+    untold: dict[str, Any] = {
+        "value": np.nan,
+        "low": np.nan,
+        "high": np.nan,
+        "standard_error": np.nan,
+    }
+    estimates = {"error": replace(found["error"], **untold, reason="bags are natural groups")}
+    estimates |= {name: found[name] for name in found if name.startswith("prior")}
+    unknown: dict[str, Any] = {"roc": [], "calibration": [], "confusion": np.nan * found.confusion}
+    return replace(found, estimates=estimates, equivalent_labels=np.nan, **unknown)
 
 
 # Rows scored in all: a few seconds. One permutation of many bags is better than several of few.

@@ -12,7 +12,13 @@ from typing import Any
 import numpy as np
 
 from unbag.arrays import Array
-from unbag.evaluation import AmountEvaluation, BagReport, ColumnImportance, Evaluation
+from unbag.evaluation import (
+    AmountEvaluation,
+    BagReport,
+    ColumnImportance,
+    Evaluation,
+    NaturalEvaluation,
+)
 from unbag.tables.fingerprints import marks_of
 from unbag.tables.fit import TableFit, fit_table
 from unbag.tables.model import TableModel
@@ -20,6 +26,7 @@ from unbag.tables.options import FitOptions
 from unbag.tables.roles import Roles
 from unbag.tables.scan import BagTable, scan_table
 
+AnyEvaluation = Evaluation | NaturalEvaluation | AmountEvaluation
 FEW_BAGS = 10  # with fewer, the risk is known within a factor of two at best
 N_BINS = 24
 LIBRARIES = ("unbag", "numpy", "scipy", "scikit-learn", "torch", "pyarrow", "lightgbm")
@@ -63,6 +70,7 @@ def fit_record(
     table: BagTable, fit: TableFit, options: FitOptions, *, command: str
 ) -> dict[str, Any]:
     found = fit.evaluation
+    natural = isinstance(found, NaturalEvaluation)
     seen = np.sort(np.concatenate([fit.split.training, fit.split.choosing]))
     settings = {name: getattr(options, name) for name in ("models", "quick", "held_out", "seed")}
     return plain(
@@ -86,15 +94,17 @@ def fit_record(
             "importance": importance_record(fit.importance),
             "learning_curve": fit.curve and fit.curve.to_dict(),
             "baseline": _baseline(found),
-            "caution": few_bags_caution(found.n_bags),
+            "caution": "" if natural else few_bags_caution(found.n_bags),
         }
     )
 
 
-def _baseline(found: Evaluation | AmountEvaluation) -> dict[str, Any] | None:
-    """The baseline, its error and a sentence; for amounts the headline has it."""
+def _baseline(found: AnyEvaluation) -> dict[str, Any] | None:
+    """The baseline, its error and a sentence, unless the headline has it."""
     if isinstance(found, AmountEvaluation):
         return None
+    if isinstance(found, NaturalEvaluation):
+        return vars(found.baseline) | {"verdict": ""}
     return vars(found.baseline) | {"verdict": found.baseline.verdict(found["error"])}
 
 
@@ -189,8 +199,11 @@ def checks_record(report: BagReport) -> dict[str, Any]:
     return plain({name: getattr(report, name) for name in names})
 
 
-def evaluation_record(found: Evaluation | AmountEvaluation) -> dict[str, Any]:
-    """Metrics with intervals, and curves (amounts have none)."""
+def evaluation_record(found: AnyEvaluation) -> dict[str, Any]:
+    """Metrics with intervals, or with bounds for natural groups, and curves (amounts have none)."""
+    more: dict[str, Any] = {"metrics": found.to_dict()}
+    if isinstance(found, NaturalEvaluation):
+        more = found.to_dict() | {"calibration": [found.calibration]}
     kept = ("roc", "calibration", "confusion", "task", "n_bags", "n_instances", "confidence")
     return plain(
         {
@@ -198,7 +211,7 @@ def evaluation_record(found: Evaluation | AmountEvaluation) -> dict[str, Any]:
             for n in (*kept, "equivalent_labels", "headline")
             if hasattr(found, n)
         }
-        | {"metrics": found.to_dict()}
+        | more
     )
 
 
