@@ -124,6 +124,19 @@ def test_blocks_of_columns_have_unit_variance(rng):
     np.testing.assert_allclose(variances, 1)
 
 
+@pytest.mark.parametrize("shift", [0.0, 1e9])
+def test_single_precision_is_enough_far_from_zero(shift, rng):
+    """Times in seconds vary by little of their size. Without centring the waves would be noise."""
+    X = rng.normal(size=(500, 4))
+    features = SmoothFeatures.of(X + shift, n_waves=40, seed=0)
+    angles = (X - X.mean(axis=0)) @ features.directions + features.phases
+    waves = np.cos(angles) - np.cos(angles).mean(axis=0)
+    found = features(X + shift)[:, features.blocks == 2] / features.factor[features.blocks == 2]
+    np.testing.assert_allclose(found, waves, atol=1e-5)
+    lost = np.cos(np.float32(X + 1e9) @ np.float32(features.directions))
+    assert np.abs(lost - lost.mean(axis=0) - waves).max() > 0.1
+
+
 def auc_on_few_bags(classifier, seed):
     """AUC after 30 bags of 200, where the label hangs on a curve of one of ten features."""
     rng = np.random.default_rng(seed)

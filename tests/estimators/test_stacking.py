@@ -21,6 +21,7 @@ from unbag import (
 )
 from unbag.errors import BagDataError
 from unbag.estimators import stack_jobs
+from unbag.estimators.candidates import default_candidates
 from unbag.estimators.stack_weights import (
     CrossFit,
     bagged_weights,
@@ -273,6 +274,24 @@ def test_the_default_learns_classes(rng):
     clf = BagStackingClassifier(quick=True, random_state=0).fit(X, y, bags=bags)
     assert clf.score(X, labels) > 0.75
     np.testing.assert_allclose(clf.predict_proba(X).sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("natural", [False, True])
+def test_few_bags_and_quick_ones_get_no_more_than_others(natural, rng):
+    """Fewer candidates, and no larger trees: what few bags tell of interactions is noise."""
+    leaves, names = {}, {}
+    for n_bags, quick in product((40, 400), (False, True)):
+        ids = np.repeat(np.arange(n_bags), 5)
+        y = rng.integers(6, size=n_bags)[ids] / 5
+        data = Bags.from_arrays(rng.normal(size=(len(ids), 2)), y=y, bags=ids)
+        found = dict(default_candidates(data, natural=natural, quick=quick, seed=0))
+        leaves[n_bags, quick] = max(
+            model.max_leaf_nodes for name, model in found.items() if name.startswith("em_")
+        )
+        names[n_bags, quick] = set(found)
+    assert leaves[40, False] <= leaves[400, False] and leaves[40, True] <= leaves[400, True]
+    assert names[40, True] <= names[40, False] and len(names[40, False]) <= len(names[400, False])
+    assert all("prior" in found for found in names.values())
 
 
 def test_save_and_load(rng, tmp_path):

@@ -66,10 +66,10 @@ def default_candidates(
             rule="count_likelihood", n_estimators=300, n_runs=1, random_state=seed
         )
         found.append(("count_boosting", grown))
-    for name, start, leaves in _trees(natural=natural, few=few, quick=quick):
+    for name, start, leaves, n_rounds in _trees(natural=natural, few=few, quick=quick):
         em = BagEMClassifier(
             start=start,  # type: ignore[arg-type]
-            n_rounds=2 if quick or natural else 3 if few else 5,
+            n_rounds=n_rounds,
             relaxation=1.0 if natural else None,
             max_leaf_nodes=leaves,
             # Folds of few or unlike bags differ much, and so do the fits.
@@ -80,19 +80,21 @@ def default_candidates(
     return found
 
 
-def _trees(*, natural: bool, few: bool, quick: bool) -> list[tuple[str, str, int]]:
-    """Name, start and leaves of the EM around trees.
+def _trees(*, natural: bool, few: bool, quick: bool) -> list[tuple[str, str, int, int]]:
+    """Name, start, leaves and rounds of the EM around trees.
 
     Small trees learn weak signals, large ones interactions. Rates of natural groups are no start
     for trees, which find the groups by their features.
     """
-    process = ("em_process", "process", 15 if natural else 6)
-    small, large = ("em_rate_small", "rate", 4), ("em_rate", "rate", 15)
     if natural:
-        return [process] if quick else [process, ("em_linear", "linear", 15)]
-    if few:
-        return [process] if quick else [process, small]
-    return [("em_rate", "rate", 6)] if quick else [small, large]
+        found = [("em_process", "process", 15, 2), ("em_linear", "linear", 15, 2)]
+    elif few:
+        found = [("em_process", "process", 3, 1), ("em_rate_small", "rate", 2, 3)]
+    elif quick:
+        found = [("em_rate", "rate", 6, 2)]
+    else:
+        found = [("em_rate_small", "rate", 4, 5), ("em_rate", "rate", 15, 5)]
+    return found[:1] if quick else found
 
 
 def first_guess(names: Sequence[str]) -> Array:

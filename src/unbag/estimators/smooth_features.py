@@ -90,8 +90,7 @@ class SmoothFeatures:
         """Columns of shape (n_instances, n_columns)."""
         X = np.asarray(X, dtype=float)
         columns = np.concatenate(self._raw(X), axis=1)
-        n_features = X.shape[1]
-        columns[:, n_features:] -= self.centre[n_features:]
+        columns[:, X.shape[1] :] -= self.centre[X.shape[1] :]
         columns *= self.factor
         return columns
 
