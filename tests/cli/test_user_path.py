@@ -142,7 +142,7 @@ def test_natural_groups_get_bounds_instead_of_intervals(model):
     assert "metrics" not in found and "always between" in said.stderr
     random = good("evaluate", model, "example:conversions_next", "--grouping", "auto", "--json")
     assert "metrics" in json.loads(random.stdout)
-    assert json.loads(random.stdout)["grouping"].startswith("Bags are taken for random groups: ")
+    assert json.loads(random.stdout)["grouping"].startswith("Bags are treated as random groups: ")
     refused = call("evaluate", model, "example:conversions_next", "--grouping", "odd")
     assert refused.exit_code != 0 and "is not one of" in refused.output
 
@@ -156,7 +156,7 @@ def test_labels_and_amounts_are_not_named_together(model):
 @pytest.mark.parametrize("option", ["--smoothness", "--blocks"])
 def test_what_only_natural_groups_have_is_refused_for_random_ones(model, option):
     refused = call("evaluate", model, "example:conversions_next", option, "0.5")
-    assert refused.exit_code == 2 and "go with --grouping natural" in refused.output
+    assert refused.exit_code == 2 and "need --grouping natural" in refused.output
 
 
 def test_a_folder_that_is_no_model_is_named(tmp_path):

@@ -220,7 +220,7 @@ def test_malformed_input_is_refused_in_words(case, rng):
 
 def test_weights_are_for_amounts_only(rng):
     for given in ({"task": "binary"}, {"task": None}):
-        with pytest.raises(BagDataError, match="weights go with task='amount'"):
+        with pytest.raises(BagDataError, match="weights need task='amount'"):
             some_bags(rng, **given, proportions=[0.1, 0.2, 0.3])
     with pytest.raises(BagDataError, match="Pass no y, bags"):
         unbag.evaluate(np.ones(9), some_bags(rng), weights=np.ones(9))

@@ -289,7 +289,7 @@ def test_a_number_counted_from_labels_makes_the_estimate_unreliable(rng):
     report = check_made_bags(bags, names=["a", "b", "rate"], level=1e-6)
     assert report.bias == "unreliable" and not report["homogeneity"].raised
     assert report["one_value"].detail.endswith("(rate)") and report["one_value"].effect > 0.9
-    assert "Leave out what was counted from labels" in report["one_value"].advice
+    assert "Leave out columns that were computed from labels" in report["one_value"].advice
 
 
 def test_a_number_of_bags_that_labels_do_not_follow_may_stay(rng):
@@ -447,7 +447,7 @@ def test_heavy_noise_that_is_known_is_no_dispersion(mechanism):
 
 def test_bags_are_no_target():
     bags = make_bags(np.zeros((20, 1)), np.arange(20) % 2, bag_size=5, seed=0)
-    with pytest.raises(BagDataError, match="goes where the instances go"):
+    with pytest.raises(BagDataError, match="Pass a Bags as X"):
         evaluate(np.zeros(20), None, bags)
 
 

@@ -103,7 +103,7 @@ def test_natural_groups_lose_likelihood_and_have_no_interval(rng):
     assert next(iter(found)) == "x0" and found["x0"].value > 0.1 and found["x3"].value == 0
     assert not any(found[name].has_interval for name in found)
     again = unbag.column_importance(chance, X, y, bags=ids, grouping="auto")
-    assert again.grouping.startswith("Bags are taken for natural groups")
+    assert again.grouping.startswith("Bags are treated as natural groups")
     assert again.to_dict()["x0"]["value"] == found["x0"].value
 
 

@@ -71,7 +71,7 @@ def test_the_words_follow_from_the_interval():
     flat = np.array([[0.2, 0.2, 0.2001], [0.2, 0.2001, 0.2], [0.2001, 0.2, 0.2]])
     noise = np.array([[0.3, 0.2, 0.2], [0.1, 0.2, 0.2], [0.2, 0.3, 0.2]])
     risk = unbag.evaluation.Estimate(0.2, 0.18, 0.22, 0.01)
-    for values, words in ((falling, "should lower"), (flat, "hardly"), (noise, "do not tell")):
+    for values, words in ((falling, "should lower"), (flat, "hardly"), (noise, "do not show")):
         gain = projected_gain(values, [25, 50, 100], 2, confidence=0.95)
         curve = unbag.evaluation.BagLearningCurve([25, 50, 100], [risk] * 3, [200], [gain], "error")
         assert words in curve.verdict

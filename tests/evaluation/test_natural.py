@@ -181,7 +181,7 @@ def test_calibration_of_groups_and_the_verdict(rng):
     assert len(curve.x) == 10 and inside.mean() >= 0.7
     assert found.effects.p_value > 0.001
     scores, _, bags = world(rng, n_bags=80, effect=2.0)
-    assert "more than the probabilities say" in evaluate_natural(scores, bags).verdict
+    assert "more than the probabilities imply" in evaluate_natural(scores, bags).verdict
 
 
 def test_evaluate_never_shows_pairwise_numbers_for_natural_groups(rng):
@@ -189,7 +189,7 @@ def test_evaluate_never_shows_pairwise_numbers_for_natural_groups(rng):
     by_name = unbag.evaluate(scores, bags, grouping="natural")
     found = unbag.evaluate(scores, bags, grouping="auto")
     assert type(found) is type(by_name)
-    assert found.grouping.startswith("Bags are taken for natural groups: ")
+    assert found.grouping.startswith("Bags are treated as natural groups: ")
     text = str(found)
     assert "always between" in text and "interval" in text and found.grouping[:60] in text
     assert set(found.to_dict()) >= {"bounds", "explained_deviance", "bag_effects", "grouping"}
@@ -204,7 +204,7 @@ def test_auto_keeps_random_groups_and_says_so(rng):
     labels = rng.random(x.shape) < expit(2 * x)
     ids, y = np.repeat(np.arange(60), 20), np.repeat(labels.mean(axis=1), 20)
     found = unbag.evaluate(expit(2 * x).ravel(), x.reshape(-1, 1), y, bags=ids, grouping="auto")
-    assert found.grouping.startswith("Bags are taken for random groups")
+    assert found.grouping.startswith("Bags are treated as random groups")
     assert "random groups" in str(found) and "error" in found.estimates
 
 
@@ -230,7 +230,7 @@ def test_gaps_in_features_are_filled_and_bags_of_one_are_random(rng):
     single = Bags.from_arrays(np.zeros(4), bags=range(4), y=[0, 1, 1, 0])
     assert explain_grouping(single) == (
         "random",
-        "Bags of one instance are taken for random groups.",
+        "Bags of one instance are treated as random groups.",
     )
 
 
@@ -270,7 +270,7 @@ def test_noise_rounding_and_several_classes_are_refused():
     ids = np.repeat([0, 1], 20)
     noisy = Bags.from_arrays(half, bags=ids, proportions=[0.4, 0.61], noise_variance=0.01)
     several = Bags.from_arrays(half, bags=ids, proportions=[[0.5, 0.5], [0.25, 0.75]])
-    with pytest.raises(BagDataError, match="noisy or rounded"):
+    with pytest.raises(BagDataError, match="Noisy or rounded"):
         unbag.evaluate(half, noisy, grouping="natural")
     with pytest.raises(BagDataError, match="one class against the rest"):
         unbag.evaluate(np.full((40, 2), 0.5), several, grouping="natural")

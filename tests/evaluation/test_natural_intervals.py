@@ -289,7 +289,8 @@ def test_evaluate_shows_intervals_only_if_a_smoothness_is_stated(rng):
     found = unbag.evaluate(scores, bags, grouping="natural", smoothness=0.3)
     error = found["error"]
     assert error.low <= error.smooth_low <= error.if_smooth <= error.smooth_high <= error.high
-    assert "95 % if smooth" in str(found) and "by 0.07 to 0.13 on average" in str(found)
+    shown = " ".join(str(found).split())
+    assert "95 % if smooth" in shown and "by 0.07 to 0.13 on average" in shown
     assert error.interval in str(error) and found.to_dict()["smoothness"] == 0.3
     wide = unbag.evaluate(scores, bags, grouping="natural", smoothness=1.0)["error"]
     assert wide.smooth_high - wide.smooth_low > error.smooth_high - error.smooth_low

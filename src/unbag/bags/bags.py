@@ -131,8 +131,7 @@ class Bags:
         if sums is not None:
             if counts is not None or task not in (None, "amount"):
                 raise BagDataError(
-                    "sums go without counts and with task='amount', got "
-                    f"{task!r} and counts={counts!r}."
+                    f"sums need task='amount' and no counts, got {task!r} and counts={counts!r}."
                 )
             counts, task = sums, "amount"
         weights, totals = read_weights(weights, rows, sizes, task)

@@ -80,10 +80,7 @@ def as_bags(
     `X` is None if features are not needed. Without `bags`, `y` has the label of each instance.
     """
     if isinstance(y, Bags) or isinstance(bags, Bags):
-        raise BagDataError(
-            "A Bags goes where the instances go, as X, and needs no y and no bags: for instance "
-            "evaluate(scores, bags)."
-        )
+        raise BagDataError("Pass a Bags as X, without y and bags, as in evaluate(scores, bags).")
     if isinstance(X, Bags):
         if any(given is not None for given in (y, bags, noise_variance, weights)):
             raise BagDataError(

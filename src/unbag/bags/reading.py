@@ -153,7 +153,7 @@ def read_ranges(
     """Smallest and largest whole count of each bag, from proportions."""
     if task == "amount" or low.ndim > 1 or high.ndim > 1 or noise_variance is not None:
         raise BagDataError(
-            f"upper goes with one label and without noise, got task={task!r}, shapes {low.shape} "
+            f"upper needs one label and no noise, got task={task!r}, shapes {low.shape} "
             f"and {high.shape}, and noise_variance={noise_variance!r}."
         )
     validation.check_proportions(low, sizes, ids, noise_variance=None)
@@ -176,8 +176,8 @@ def read_weights(weights: Any, rows: Array, sizes: Array, task: Any) -> tuple[Ar
         return None, sizes
     if task != "amount":
         raise BagDataError(
-            f"weights go with task='amount', got task={task!r}. A share of labels is an unweighted "
-            "mean; take it for an amount if its instances are weighted."
+            f"weights need task='amount', got task={task!r}. A share of labels is an unweighted "
+            "mean. If its instances are weighted, pass it as an amount."
         )
     values = validation.as_values(weights, "weights")
     good = np.isfinite(values) & (values > 0)

@@ -124,7 +124,7 @@ class BagTarget(np.ndarray):
 
 
 def bags_of(y: Any, bags: Any) -> Any:
-    """Bag IDs: those passed, or those of a `BagTarget`, or None."""
+    """Bag IDs: those passed, those of a `BagTarget`, or None."""
     if bags is not None or not isinstance(y, BagTarget):
         return bags
     if y.bags is None:

@@ -215,8 +215,8 @@ def check_amounts(amounts: Array, ids: list[Hashable], *, noise_variance: Any) -
         )
     if isinstance(noise_variance, str):
         raise BagDataError(
-            f"noise_variance must be a number or one a bag for amounts, got {noise_variance!r}. "
-            "Amounts rounded to a step h have the variance h**2 / 12."
+            f"noise_variance must be one number, or one per bag, for amounts, got "
+            f"{noise_variance!r}. Amounts rounded to a step h have the variance h**2 / 12."
         )
     _refuse(~np.isfinite(values), values, ids, "finite", "Drop those bags, or repair them.")
     return values[:, 0]

@@ -50,7 +50,7 @@ def evaluate(
     if sum(map(bool, (proportion, count, average, total))) > 1:
         raise typer.BadParameter("give one of --proportion, --count, --average and --sum.")
     if grouping == "random" and not (blocks is None and smoothness is None):
-        raise typer.BadParameter("--blocks and --smoothness go with --grouping natural.")
+        raise typer.BadParameter("--blocks and --smoothness need --grouping natural.")
     fitted = TableModel.load(model)
     proportion = proportion or ([average] if average else None)
     count = count or ([total] if total else None)

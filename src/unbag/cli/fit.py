@@ -39,7 +39,9 @@ def fit(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer candidates and folds.")] = False,
     jobs: Annotated[
         int | None,
-        typer.Option(min=1, help="Fits that run side by side; by default by size of the table."),
+        typer.Option(
+            min=1, help="Number of parallel fits; by default chosen by the size of the table."
+        ),
     ] = None,
     ray: Annotated[
         str | None,
@@ -61,7 +63,7 @@ def fit(
         int, typer.Option(min=1, help="Megabytes of features in memory; larger tables are sampled.")
     ] = 1024,
     learning_curve: Annotated[
-        bool, typer.Option("--learning-curve", help="Ask whether more bags would help; slow.")
+        bool, typer.Option("--learning-curve", help="Estimate whether more bags would help; slow.")
     ] = False,
     overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,

@@ -22,14 +22,12 @@ TablePath = Annotated[
     ),
 ]
 Model = Annotated[Path, typer.Argument(help="Folder written by `unbag fit`.")]
-Bag = Annotated[str, typer.Option(help="Column that says which bag a row is in.")]
+Bag = Annotated[str, typer.Option(help="Column with the bag of each row.")]
 BagAgain = Annotated[Name, typer.Option(help="Column of the bag, if not that of the fit.")]
 Confidence = Annotated[float, typer.Option(min=0.5, max=0.999, help="Confidence of the intervals.")]
 Grouping = Annotated[
     Literal["random", "natural", "auto"],
-    typer.Option(
-        help="Groups of rows: random, natural, or auto, which looks at their shares and columns."
-    ),
+    typer.Option(help="Whether bags are random or natural groups of rows; auto tests it."),
 ]
 Proportion = Annotated[
     Names, typer.Option(help="Column of the bag's share of positives; repeat it per class.")
@@ -41,7 +39,7 @@ Average = Annotated[
     Name, typer.Option(help="Column of the bag's average amount, to predict amounts.")
 ]
 Sum = Annotated[
-    Name, typer.Option("--sum", help="Column of the bag's total amount, instead of that.")
+    Name, typer.Option("--sum", help="Column of the bag's total amount, instead of the average.")
 ]
 Size = Annotated[Name, typer.Option(help="Column of the bag's size, checked against the rows.")]
 Noise = Annotated[
@@ -51,11 +49,13 @@ Noise = Annotated[
     ),
 ]
 BagsTable = Annotated[
-    Name, typer.Option(help="Table with one row a bag that holds the columns of bags.")
+    Name, typer.Option(help="Table with one row per bag, which has the columns of bags.")
 ]
 Smoothness = Annotated[
     float | None,
-    typer.Option(help="Of natural groups: how far chances may depart from scores; 0.5 is half."),
+    typer.Option(
+        help="For natural groups: how far probabilities may depart from scores; 0.5 is half."
+    ),
 ]
 Blocks = Annotated[
     Name, typer.Option(help="Column of the bag's block, such as its day: held out together.")
@@ -70,7 +70,7 @@ Number = Annotated[
 ]
 Task = Annotated[
     Literal["binary", "multiclass", "multilabel"] | None,
-    typer.Option(help="What several proportions are; by default classes if they add up to one."),
+    typer.Option(help="Meaning of several proportions; by default classes if they sum to one."),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file or model.")]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON on standard output.")]

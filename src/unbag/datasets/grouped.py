@@ -23,9 +23,9 @@ class GroupedTable:
     Attributes
     ----------
     rows : pyarrow.Table
-        One row an instance; the column named like the first one of `bags` says its bag.
+        One row per instance. The column named like the first one of `bags` is its bag.
     bags : pyarrow.Table
-        One row a bag: its name, its size, its number of positive labels.
+        One row per bag: its name, its size, its number of positive labels.
     labels : array of shape (n_instances,)
         The label of every row, which nothing but a comparison with the truth should use.
     """

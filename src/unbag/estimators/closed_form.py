@@ -264,7 +264,7 @@ def _refuse_contradictions(gaps: Array, values: Array) -> None:
     if largest > 1e-6 * max(float(np.abs(values).max()), 1e-300):
         raise BagDataError(
             "reports contradict each other: sums over the same rows differ, by up to about "
-            f"{largest:.3g} in an average. Check that each report covers the rows it says. If "
+            f"{largest:.3g} in an average. Check the rows of each report. If "
             "averages were rounded or noise was added, pass its variance as noise_variance."
         )
 

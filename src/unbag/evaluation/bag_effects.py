@@ -1,4 +1,4 @@
-"""Effects of the bags themselves: what counts vary by beyond what the features explain."""
+"""Effects of bags: variation of counts that the features do not explain."""
 
 from __future__ import annotations
 
@@ -99,18 +99,18 @@ def estimate_bag_effects(probabilities: Any, bags: Bags, *, confidence: float = 
     return BagEffects(deviation, low, high, shift, p_value, confidence, bags.n_bags)
 
 
-def tells_counts(bags: Bags) -> bool:
-    """Whether the bags tell exact counts of one label."""
+def has_exact_counts(bags: Bags) -> bool:
+    """Whether the bags determine exact counts of one label."""
     one = bags.task == "binary" and bags.noise_variance is None
     return one and bool(are_whole_counts(bags.proportions[:, None], bags.sizes).all())
 
 
 def exact_counts(bags: Bags, what: str) -> Array:
-    """Number of positives in each bag, or an error if the bags do not tell it."""
-    if not tells_counts(bags):
+    """Number of positives in each bag; raise if the bags do not determine it."""
+    if not has_exact_counts(bags):
         raise BagDataError(
-            f"{what} by exact counts of one label, got {bags!r}. Take one class against the rest; "
-            "noisy or rounded proportions tell no counts."
+            f"{what} from exact counts of one label, got {bags!r}. Take one class against the "
+            "rest. Noisy or rounded proportions do not determine counts."
         )
     return np.rint(bags.proportions * bags.sizes)
 

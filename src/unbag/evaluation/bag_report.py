@@ -101,7 +101,7 @@ class BagReport(Printed):
 
 VERDICTS = {
     "plausible": "Nothing speaks against random bags with exact proportions.",
-    "none": "Nothing speaks against random bags, but the features say nothing of the proportions.",
+    "none": "Nothing speaks against random bags, but the features do not predict the proportions.",
     "upper": "These bags are not random draws: the risk estimate is an upper one.",
     "lower": "These bags are not random draws: the risk estimate is a lower one.",
     "unreliable": "These bags break the assumptions: the risk estimate is unreliable.",

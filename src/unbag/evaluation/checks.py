@@ -56,8 +56,8 @@ CHECKS: dict[str, _Check] = {
     ),
     "one_value": _Check(
         feature_tests.one_value,
-        "Leave out what was counted from labels, or name it (--ignore, --count, --size): with it a "
-        "model is worse than it seems. What was not may stay.",
+        "Leave out columns that were computed from labels (--ignore), or name them (--count, "
+        "--size): with them a model is worse than it seems. Other columns may stay.",
         # Given a count of the labels, those of a bag are not independent: residuals cancel out.
         bias="unreliable",
     ),
@@ -74,7 +74,7 @@ CHECKS: dict[str, _Check] = {
     ),
     "rounding": _Check(
         bag_tests.rounding,
-        'If they were rounded, ask for counts, or say so: noise_variance="rounding" in Python, '
+        'If they were rounded, ask for counts, or pass noise_variance="rounding" in Python, '
         "--noise rounding on the command line. Other noise needs its variance there.",
         exact=True,
     ),
@@ -87,14 +87,14 @@ CHECKS: dict[str, _Check] = {
     ),
     "clipping": _Check(
         bag_tests.clipping,
-        "Extreme proportions were cut off. Ask for the counts, or drop those bags knowing that "
-        "the rest is no random choice.",
+        "Extreme proportions were cut off. Ask for the counts. Without these bags the others are "
+        "not a random sample.",
         bias="unreliable",
         exact=True,
     ),
     "size_drift": _Check(
         bag_tests.size_drift,
-        "Large and small bags hold different instances. Evaluate them apart.",
+        "Large and small bags hold different instances. Evaluate them separately.",
     ),
     "trend": _Check(
         order_tests.trend,
@@ -103,8 +103,8 @@ CHECKS: dict[str, _Check] = {
     ),
     "blocks": _Check(
         order_tests.blocks_differ,
-        "Blocks have effects of their own. Split by blocks, not by bags, and read intervals as too "
-        "short for new blocks.",
+        "Blocks have effects of their own. Split by blocks, not by bags. Intervals are too short "
+        "for new blocks.",
         needs_blocks=True,
     ),
     "signal": _Check(
@@ -230,7 +230,7 @@ def find_grouping(bags: Bags) -> Literal["random", "natural"]:
 def explain_grouping(bags: Bags) -> tuple[Literal["random", "natural"], str]:
     """The grouping, and one sentence with the reason."""
     if (bags.sizes == 1).all():
-        return "random", "Bags of one instance are taken for random groups."
+        return "random", "Bags of one instance are treated as random groups."
     values = np.asarray(bags.X)
     if values.dtype.kind == "f" and (gaps := np.isnan(values)).any():
         known = np.maximum((~gaps).sum(axis=0), 1)
@@ -239,10 +239,10 @@ def explain_grouping(bags: Bags) -> tuple[Literal["random", "natural"], str]:
     worst = min(answers, key=lambda answer: np.nan_to_num(answer.p_value, nan=1.0))
     if worst.p_value < GROUPING_LEVEL:
         return "natural", (
-            f"Bags are taken for natural groups: {worst.detail} (p = {worst.p_value:.2g})."
+            f"Bags are treated as natural groups: {worst.detail} (p = {worst.p_value:.2g})."
         )
     return "random", (
-        "Bags are taken for random groups: their proportions and features vary no more than "
+        "Bags are treated as random groups: their proportions and features vary no more than "
         "those of random groups do."
     )
 

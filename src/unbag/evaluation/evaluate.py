@@ -140,7 +140,7 @@ def evaluate_grouped(
             "blocks and smoothness are for natural groups, got grouping='random'. Pass "
             "grouping='natural', or leave them out."
         )
-    sentence = "Bags are said to be natural groups." if grouping == "natural" else ""
+    sentence = "Bags were declared natural groups." if grouping == "natural" else ""
     if grouping == "auto":
         grouping, sentence = explain_grouping(bags if tested is None else tested)
     if grouping == "natural":
@@ -162,8 +162,8 @@ def amounts_by(
     """Evaluate amounts, which requires random groups."""
     if grouping != "random":
         raise BagDataError(
-            f"grouping must be 'random' for amounts, got {grouping!r}. What natural groups tell of "
-            "single amounts has no bounds."
+            f"grouping must be 'random' for amounts, got {grouping!r}. Single amounts "
+            "in natural groups have no bounds."
         )
     return evaluate_amounts(predictions, bags, confidence=confidence)
 

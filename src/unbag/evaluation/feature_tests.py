@@ -81,7 +81,7 @@ def one_value(bags: Bags) -> Answer:
     detail = f"{len(found)} of {features.shape[1]} features have one value a bag; " + (
         f"their rank correlation with the proportions is up to {ties.max():.2f}"
         if related
-        else "none goes with the proportions"
+        else "none is correlated with the proportions"
     )
     worst = found[np.argsort(-ties.max(axis=1), kind="stable")]
     p_value = min(1.0, len(found) * float(p_values.min()))
@@ -203,7 +203,7 @@ def _copies_among_repeats(code: Array, owner: Array, bags: Bags) -> Answer:
     n_pairs = float(_pairs(repeats[rare]).sum())
     expected = n_pairs * _chance_of_one_bag(bags)
     if expected < MIN_PAIRS:
-        return not_asked("too few rows are equal to tell copies by")
+        return not_asked("too few rows are equal to detect copies")
     chosen = np.isin(code, rare)
     together = np.unique(np.stack([code[chosen], owner[chosen]]), axis=1, return_counts=True)[1]
     inside = float(_pairs(together).sum())

@@ -70,7 +70,7 @@ class BagLearningCurve(Printed):
         if gain.high <= SMALL * last:
             return f"More bags would hardly help: {more} gain at most {high} points."
         return (
-            f"These bags do not tell whether more would help: {more} change the {self.measure} by "
+            f"These bags do not show whether more would help: {more} change the {self.measure} by "
             f"{100 * -gain.high:+.1f} to {100 * -gain.low:+.1f} points."
         )
 

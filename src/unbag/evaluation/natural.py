@@ -1,4 +1,4 @@
-"""What natural groups tell of a classifier: bounds, a reading that needs trust, a test of fit."""
+"""Evaluation on natural groups: bounds, expectations under assumptions, a test of fit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def evaluate_natural(
     n_bins: int = 10,
     blocks: Any = None,
     smoothness: float | None = None,
-    grouping: str = "Bags are said to be natural groups.",
+    grouping: str = "Bags were declared natural groups.",
 ) -> NaturalEvaluation:
     """Evaluate probabilities on bags that are not random groups; see `unbag.evaluate`.
 

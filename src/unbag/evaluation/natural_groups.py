@@ -23,7 +23,7 @@ EXPLAINED = 0.8  # chosen by benchmarks/election_context.py
 
 @dataclass(frozen=True)
 class GroupShares(Printed):
-    """Share of positives within each group, as far as counts of bags tell it.
+    """Share of positives within each group, estimated from counts of bags.
 
     Attributes
     ----------
@@ -189,9 +189,9 @@ def estimate_groups(
     context : float or "spread"
         How far the expected share within a group may move from bags without to bags wholly of some
         group, and from the smallest bag to the largest. 0 is Goodman's regression, 1 assumes next
-        to nothing. Counts do not tell it. "spread" assumes that at most 80 % of the variance of
-        what bags do to their members goes with composition; counts tell the rest, which is how far
-        rates of bags of one composition differ.
+        to nothing. Counts do not determine it. "spread" assumes that composition explains at most
+        80 % of the variance of the effects of bags. Counts show the rest: how far rates of bags
+        with the same composition differ.
     groups : sequence, optional
         Names of the groups; by default those of the columns, or numbers.
     blocks : array of shape (n_bags,), optional

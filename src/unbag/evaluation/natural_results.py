@@ -58,7 +58,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class NaturalEvaluation(Printed):
-    """How good a classifier is, as far as bags tell that are not random groups.
+    """Quality of a classifier, from bags that are not random groups.
 
     Attributes
     ----------
@@ -67,11 +67,11 @@ class NaturalEvaluation(Printed):
     explained_deviance : Estimate
         Share of the deviance of bag rates that the scores explain.
     effects : BagEffects, optional
-        Deviation of the bags' own effects, and its test; None where bags cannot tell.
+        Deviation of the bags' own effects, and its test; None if the bags cannot show it.
     calibration : Curve
         Observed (y) against expected rate (x) of groups of bags.
     grouping : str
-        Why the bags are taken for natural groups.
+        Why the bags are treated as natural groups.
     smoothness : float, optional
         What the intervals of the bounds assume; None if there are no intervals.
     n_bags, n_instances : int
@@ -108,7 +108,9 @@ class NaturalEvaluation(Printed):
             return f"{words} The model is not better than always predicting {trivial.prediction!r}."
         if self.explained_deviance.low > 0:
             return words
-        return f"{words} These bags do not show that the scores say more than a constant rate."
+        return (
+            f"{words} These bags do not show that the scores predict better than a constant rate."
+        )
 
     @property
     def verdict(self) -> str:
@@ -117,15 +119,15 @@ class NaturalEvaluation(Printed):
         if np.isnan(self["error"].if_right):
             return f"{words} Scores are no probabilities: only the bounds are given."
         if self.effects is None:
-            return f"{words} These bags tell nothing of effects of their own."
+            return f"{words} These bags cannot show effects of their own."
         found = str(self.effects)
         words += f" {found[0].upper()}{found[1:]}: "
         if self.effects.p_value < LEVEL:
             return (
-                f"{words}counts vary more than the probabilities say. The right column then needs "
-                "effects that are the same for all instances of a bag."
+                f"{words}counts vary more than the probabilities imply. The right column then "
+                "assumes effects that are the same for all instances of a bag."
             )
-        return words + "counts vary as the probabilities say, which does not prove these right."
+        return words + "counts vary as the probabilities imply, which does not prove them right."
 
     def _table(self) -> TextTable:
         title = (
@@ -175,8 +177,8 @@ def _in_words(smoothness: float) -> str:
     """What the intervals under a smoothness assume."""
     low, high = 0.1 * (1 - smoothness), 0.1 * (1 + smoothness)
     return (
-        f"Intervals assume smoothness {smoothness:g}: of rows whose scores differ by 0.1 the "
-        f"chances of a positive label differ by {low:.3g} to {high:.3g} on average, and from bag "
-        f"to bag chances move by at most {smoothness / 10:.3g} more or less than scores say if the "
-        "bags' mean scores differ by 0.1. What bags do beyond that has nothing to do with scores."
+        f"Intervals assume smoothness {smoothness:g}: if the scores of two rows differ by 0.1, "
+        f"their chances of a positive label differ by {low:.3g} to {high:.3g} on average. If the "
+        f"mean scores of two bags differ by 0.1, their chances differ by at most "
+        f"{smoothness / 10:.3g} more or less. Other effects of bags are unrelated to the scores."
     )

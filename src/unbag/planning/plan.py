@@ -84,7 +84,7 @@ def plan_bags(
     rule: str = "debiased_square",
     bag_sizes: Iterable[int] = USUAL_BAG_SIZES,
 ) -> BagPlan:
-    """Say how many bags are needed, which bag size is best, or which error the data at hand allow.
+    """Compute how many bags are needed, which bag size is best, or which error the data allow.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a bag's counts say about its instances: exact, tilted, many classes."""
+"""Label probabilities given the counts of bags: exact, tilted, many classes."""
 
 from unbag.posterior.posterior import bag_posterior
 

@@ -1,4 +1,4 @@
-"""`bag_posterior`: what the proportion of a bag says about each of its instances."""
+"""`bag_posterior`: label probabilities given the proportion of the bag."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _given_ranges(scores: Array, bags: Bags) -> Array:
 def _range_law(scores: Array, low: int, high: int) -> Array:
     """Probabilities of the counts from `low` to `high`, which add up to one.
 
-    Counts of large bags are taken for Gaussian.
+    Counts of large bags are treated as Gaussian.
     """
     if len(scores) > EXACT_UP_TO:
         gaps = np.arange(low, high + 1) - scores.sum()

@@ -36,7 +36,7 @@ from unbag.evaluation import (
     evaluate_bags,
 )
 from unbag.evaluation.amounts import evaluate_amounts
-from unbag.evaluation.bag_effects import tells_counts
+from unbag.evaluation.bag_effects import has_exact_counts
 from unbag.evaluation.natural import evaluate_natural
 from unbag.evaluation.results import trivial_baseline
 from unbag.frames import TableEncoder
@@ -262,7 +262,7 @@ def _judged(
     scores = classifier.predict_proba(bags.X)
     found: Evaluation | NaturalEvaluation
     natural = getattr(classifier, "grouping_", "random") == "natural"
-    if natural and tells_counts(bags):
+    if natural and has_exact_counts(bags):
         own = None if blocks is None else blocks[split.judging]
         found = evaluate_natural(scores, bags, blocks=own, grouping=NATURAL)
     else:
