@@ -160,8 +160,8 @@ draws and the median processor seconds of one fit and its predictions, on one co
 
 Ridge is `BagRidgeClassifier(n_components="auto")` on pixels, EM is
 `BagEMClassifier(LogisticRegression())` on pixels. `BagImageClassifier` has its defaults. They were
-tuned on the digits, in draws that overlap with these: the digits are no fresh data. Guesses before
-training, and when to mirror, were also looked at on MNIST and CIFAR-10. A dash is a cell that has
+tuned on draws 0 and 1 of the digits, and on CIFAR-10 with a larger network. Guesses before
+training, and when to mirror, were also looked at on MNIST. A dash is a cell that has
 not been run, and a cell of one draw says nothing of spread. The same command adds what is missing.
 """
 
