@@ -224,6 +224,6 @@ class RiskRepr(BaseEstimator):
             return ""
         line = f"estimated error {risk.percent.removesuffix('bags')}held-out bags"
         if not getattr(self, "risk_is_final_", True):
-            line += ", by nets that had not seen them"
+            line += ", by nets not trained on them"
         baseline = getattr(self, "baseline_", None)
         return line if baseline is None else f"{line}; {baseline}. {baseline.verdict(risk)}".strip()

@@ -46,13 +46,13 @@ class _Check:
 CHECKS: dict[str, _Check] = {
     "dispersion": _Check(
         bag_tests.dispersion,
-        "Find out what instances of a bag share and give it to the model as a feature; regroup "
+        "Find out what the instances of a bag have in common and add it as a feature; regroup "
         "at random if you can. Balanced bags need the rule `proportion_square`.",
     ),
     "homogeneity": _Check(
         feature_tests.homogeneity,
-        "Bags were grouped by something the features show. Include it in the model; read errors "
-        "as upper limits and other metrics with care.",
+        "Bags were grouped by something related to the features. Include it in the model; read "
+        "errors as upper limits and other metrics with care.",
     ),
     "one_value": _Check(
         feature_tests.one_value,
@@ -98,7 +98,7 @@ CHECKS: dict[str, _Check] = {
     ),
     "trend": _Check(
         order_tests.trend,
-        "Labels change along the order of the bags. Give the model what changes, such as time, as "
+        "Labels drift along the order of the bags. Add what drives the drift, such as time, as "
         "a feature, and evaluate on the latest bags.",
     ),
     "blocks": _Check(
@@ -109,7 +109,7 @@ CHECKS: dict[str, _Check] = {
     ),
     "signal": _Check(
         feature_tests.signal,
-        "Nothing shows that these features and proportions belong together: check that each "
+        "There is no evidence that the features predict the proportions: check that each "
         "proportion was joined to its own bag.",
         bias="none",
     ),
@@ -160,7 +160,7 @@ def check_bags(
     >>> by_feature = np.argsort(np.argsort(X[:, 1] + X[:, 0])) // 20
     >>> y = np.array([labels[by_feature == b].mean() for b in by_feature])
     >>> check_bags(X, y, bags=by_feature).verdict
-    'These bags are not random draws: the risk estimate is an upper one.'
+    'These bags are not random: the estimated risk is too high.'
     """
     if bags is None and not isinstance(X, Bags) and not isinstance(y, BagTarget):
         raise BagDataError(

@@ -1,4 +1,4 @@
-"""A net that a CPU trains in minutes, and what a trained net says of every image."""
+"""A net that a CPU trains in minutes, and predictions and features of images."""
 
 from __future__ import annotations
 
