@@ -50,7 +50,7 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
             Bag of each instance. None means bags of one, which is supervised learning.
         noise_variance : float, mapping from bag, or array like `y`, optional
             Known variance of zero-mean noise in the proportions. Such bags have less weight, unless
-            the notes of the class say otherwise.
+            the notes of the class state otherwise.
         task : {"binary", "multiclass", "multilabel"}, optional
             By default inferred: several proportions that sum to one are classes.
         """

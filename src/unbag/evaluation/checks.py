@@ -20,7 +20,7 @@ from unbag.evaluation.bag_tests import Answer, holm, not_asked
 from unbag.frames import frame_encoder
 
 Grouping = Literal["random", "natural", "auto"]
-# Level of each of two tests that say whether bags are random groups. Natural groups are far beyond
+# Level of each of two tests of whether bags are random groups. Natural groups are far beyond
 # it, and random ones taken for natural lose the estimate of their error.
 GROUPING_LEVEL = 1e-3
 
@@ -29,15 +29,15 @@ GROUPING_LEVEL = 1e-3
 class _Check:
     test: Callable[..., Answer]
     advice: str
-    # What a finding does to the estimate, unless its answer says more. If bags draw their instances
+    # Bias of the estimate if raised, unless the answer states another. If bags draw their instances
     # from laws of their own, R_hat exceeds R by (k - 1) Var(mean residual of a bag) on average:
     # never less than nothing.
     bias: Bias = "upper"
     needs_blocks: bool = False
-    exact: bool = False  # asked of exact proportions only
+    exact: bool = False  # only for exact proportions
 
     def answer(self, bags: Bags, blocks: Any = None) -> Answer:
-        """Answer of the test, or why it was not asked."""
+        """Answer of the test, or why it does not apply."""
         if self.exact and bags.noise_variance is not None:
             return not_asked("proportions are noisy")
         return self.test(bags, blocks) if self.needs_blocks else self.test(bags)
@@ -170,7 +170,7 @@ def check_bags(
     if (encoder := frame_encoder(X)) is not None:
         X, names = encoder.transform(X), encoder.features
     with warnings.catch_warnings():
-        # What this warning says is one of the findings.
+        # The content of this warning is one of the findings.
         warnings.simplefilter("ignore", BagDataWarning)
         data = as_bags(X, y, bags=bags, noise_variance=noise_variance)
     return check_made_bags(data, level=level, names=names, blocks=blocks)

@@ -26,7 +26,7 @@ MIN_PAIRS = 5.0
 SHARED_ROWS = 0.01
 # Rows that occur more often are equal by nature.
 MOST_REPEATS = 5
-# Share of the labels' variance that features explain if they say anything.
+# Share of the labels' variance that informative features explain at least.
 LEAST_SIGNAL = 0.1
 # In deviations below what random bags have.
 LEAST_DISPERSION = 4.0
