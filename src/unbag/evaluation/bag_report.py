@@ -102,7 +102,7 @@ class BagReport(Printed):
 VERDICTS = {
     "plausible": "No evidence against random bags with exact proportions.",
     "none": "No evidence against random bags, but the features do not predict the proportions.",
-    "upper": "These bags are not random: the estimated risk is too high.",
-    "lower": "These bags are not random: the estimated risk is too low.",
+    "upper": "These bags are not random: read the estimated risk as an upper limit.",
+    "lower": "These bags are not random: read the estimated risk as a lower limit.",
     "unreliable": "These bags violate the assumptions: the estimated risk is unreliable.",
 }

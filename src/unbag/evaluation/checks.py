@@ -160,7 +160,7 @@ def check_bags(
     >>> by_feature = np.argsort(np.argsort(X[:, 1] + X[:, 0])) // 20
     >>> y = np.array([labels[by_feature == b].mean() for b in by_feature])
     >>> check_bags(X, y, bags=by_feature).verdict
-    'These bags are not random: the estimated risk is too high.'
+    'These bags are not random: read the estimated risk as an upper limit.'
     """
     if bags is None and not isinstance(X, Bags) and not isinstance(y, BagTarget):
         raise BagDataError(
