@@ -20,10 +20,10 @@ HEADS = (
     "cells where the method is better by > 1 SE, AUC",
     "cells where the method is better by > 1 SE, error",
 )
-ABOUT = """Only draws that both have count. Standard errors of differences are between tables; those
-of a cell are between its draws or, with fewer than three draws, of the test rows. Other cells have
-not been run for want of processor time; their results chose none. The processor seconds of these
-methods are from a crowded machine, and too long."""
+ABOUT = """Only draws that both methods have count. Standard errors of differences are over tables.
+Those of a cell are over its draws or, with fewer than three draws, over test rows. Other cells were
+not run for lack of processor time; no cell was chosen by its results. The processor seconds of
+these methods were measured on a busy machine and are too long."""
 
 
 def peer_section(rows: pd.DataFrame) -> str:

@@ -24,33 +24,39 @@ from rows import read_rows
 
 INTRODUCTION = """# Real tables
 
-Tables: {n_tables}; draws of rows: {n_draws}. Methods learn from bags of at most {n_train:,} rows
-and are scored on at most {n_test:,} other rows, whose labels they never see. All methods get the
-same encoded features. Bags are random rows in bags of a fixed size, or the table's natural groups.
+This page compares methods on {n_tables} tables; draws of rows: {n_draws}. Methods learn from bags
+of at most {n_train:,} rows. They are evaluated on at most {n_test:,} other rows, whose labels
+they never use. All methods get the same encoded features. Bags are random groups of a fixed size,
+or the table's natural groups.
 
-A cell is a table with one kind of bags. *First* is the best mean over draws of all methods without
-labels. One standard error is that of the paired differences between draws; with fewer than three
-draws, that of the test rows. Where a method has fewer draws than others, its name says how many. It
-is compared on these draws only: its mean is that of the default plus the mean difference between
-the two on the draws that both have. With fewer than three it cannot be first.
+- A *cell* is a table with one kind of bags.
+- *First* is the method with the best mean over draws, among methods that use no labels.
+- *SE* is the standard error of paired differences between draws. With fewer than three draws it is
+  that of the test rows.
+- If a method has fewer draws than others, the number is beside its name. Such a method is compared
+  on its own draws: its mean is that of the default plus the mean difference on common draws. With
+  fewer than three draws it cannot be first.
 
-Tables marked * belong to the tuning part: they were looked at while methods were made. The
-held-back part decided nothing of what its rows show, but its first draw was run three times: before
-the default got trees boosted by counts, after it, and after its weights were drawn to a first
-guess. The tuning part decided both changes, with six small tables of R packages for the second.
-Draws after the first ran once. Tables marked † belong to the final part: they were chosen by their
-descriptions alone, before any method ran on them. Their first draw of natural groups was run twice:
-it showed that weights for natural groups should be drawn to equal ones, which the default does
-since.
+Each table belongs to one of three parts:
 
-The default of these rows has a Gaussian process among its candidates, and fewer others than before.
-The tuning part decided this: its first two draws in bags of 500 and natural groups, its first in
-bags of 50, and half of its first in bags of 10. The other parts were run once after it. The default
-and EM are of this state of the library; other methods did not change. Cells and draws that the
-default has not been run on are left out: among them are all bags of 10.
+- **Tuning** (*): used while the methods were developed.
+- **Held back**: no decision about these methods used it. Its first draw was run three times:
+  before and after count boosting was added to the default, and after its weights were shrunk
+  towards prior weights. Both changes were decided on the tuning part, the second also on six small
+  tables of R packages. Later draws ran once.
+- **Final** (†): chosen by description alone, before any method ran on them. Its first draw of
+  natural groups was run twice, and it decided one change: weights for natural groups are now shrunk
+  towards equal weights.
 
-Pages of their own, both of the library before these changes: [EM around five
-learners](learners/README.md) and [the regret of the stack](regret.md).
+In these rows, the default has a Gaussian process among its learners, and fewer other learners than
+in earlier rows. This was decided on the tuning part: its first two draws with bags of 500 and
+natural groups, its first draw with bags of 50, and half of its first draw with bags of 10. The
+other parts were then run once. The default and EM were run with the present library; the other
+methods have not changed since their runs. Cells and draws without a run of the default are left
+out, among them all bags of 10.
+
+Two pages were made before these changes: [EM with five learners](learners/README.md) and
+[the regret of the stack](regret.md).
 
     python benchmarks/tables/fetch.py DEST
     python benchmarks/tables/run.py --data DEST --tables all --draws {n_draws} -o FOLDER --render
@@ -230,8 +236,8 @@ def interval_section(rows: pd.DataFrame) -> str:
     found = held.groupby(["method", "bags"])["held"].agg(["sum", "count"])
     lines = [[method, bags, f"{s} of {n}"] for (method, bags), (s, n) in found.iterrows()]
     text = (
-        "An interval held if the error on the test rows lies within it, with the standard error of "
-        "the test rows taken into account.\n\n"
+        "An interval held if it contains the error on the test rows, up to the standard error of "
+        "that error.\n\n"
     )
     return "## Stated intervals\n\n" + text + table(["method", "bags", "held"], lines)
 

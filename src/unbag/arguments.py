@@ -17,7 +17,7 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
 
 
 def check_device(device: Any) -> None:
-    """Raise if torch does not know a device or cannot use it on this machine."""
+    """Raise if a device is unknown to torch or not available on this machine."""
     try:
         torch.empty(0, device=torch.device(device))
     except (AssertionError, RuntimeError, TypeError) as error:  # torch raises each of them

@@ -48,7 +48,7 @@ def walk(folder, place):
         "4,584 rows in 300 bags",
         "device",
         "; always 'no'",
-        "Nothing speaks against",
+        "No evidence against",
     ):
         assert words in said
     unbag("predict", "model", "example:conversions_next", "-o", "scores.parquet")

@@ -218,7 +218,7 @@ def test_a_fitted_classifier_says_its_error(bagged):
     clf.fit(X, y)
     line = str(clf).removeprefix(before).strip()
     assert line.startswith("estimated error")
-    assert "from 300 held-out bags, by nets that had not seen them; always 'yes'" in line
+    assert "from 300 held-out bags, by nets not trained on them; always 'yes'" in line
     assert repr(clf) == before
     shown, bundle = f"<p>{escape(line)}</p>", clf._repr_mimebundle_()
     assert shown in clf._repr_html_() and shown in bundle["text/html"]

@@ -266,7 +266,7 @@ def test_report_reads_and_exports(rng):
     X, _, _, counts = random_bags(rng)
     ids = np.repeat(np.arange(60), 15)
     report = check_bags(X, BagTarget(ids, np.repeat(counts / 15, 15)))
-    assert "Nothing speaks against" in str(report)
+    assert "No evidence against" in str(report)
     assert set(report.to_frame().columns) >= {"p_value", "effect", "bias", "advice"}
     with pytest.raises(BagDataError, match="needs the bags"):
         check_bags(X, np.repeat(counts / 15, 15))

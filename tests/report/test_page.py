@@ -41,7 +41,7 @@ def test_it_says_what_a_reader_asks(page, record):
         "seed",
         "torch",
         "ROC",
-        "What drives it",
+        "Which columns matter",
         "Calibration",
         "logistic",
         "always",

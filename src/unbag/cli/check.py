@@ -23,12 +23,12 @@ def check(
     number: opt.Number = None,
     task: opt.Task = None,
     level: Annotated[
-        float, typer.Option(min=0.0001, max=0.5, help="Chance of a false alarm.")
+        float, typer.Option(min=0.0001, max=0.5, help="Probability of a false alarm.")
     ] = 0.05,
     max_rows: Annotated[
-        int, typer.Option(min=1, help="Most rows to test; larger tables are sampled by bag.")
+        int, typer.Option(min=1, help="Maximum rows to test; larger tables are sampled by bag.")
     ] = 500_000,
-    strict: Annotated[bool, typer.Option(help="Exit with code 3 if a test fails.")] = False,
+    strict: Annotated[bool, typer.Option(help="Exit with code 3 if a check is raised.")] = False,
     as_json: opt.Json = False,
 ) -> None:
     """Describe a table of bags, and test whether its bags are random groups of rows.

@@ -51,7 +51,7 @@ def show_fit(fit: TableFit, caution: str, console: Console) -> None:
     show_candidates(fit.candidates, console)
     if fit.importance is not None:
         most = dict(islice(fit.importance.estimates.items(), MOST_IMPORTANT))
-        console.print("What drives it:", replace(fit.importance, estimates=most))
+        console.print("Column importance:", replace(fit.importance, estimates=most))
     if fit.curve is not None:
         console.print(fit.curve)
     console.print(fit.evaluation)

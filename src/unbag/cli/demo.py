@@ -26,14 +26,14 @@ class Outcome(NamedTuple):
 
 
 def demo(
-    seed: Annotated[int, typer.Option(help="Seed of the split, the bags and the nets.")] = 0,
-    epochs: Annotated[int, typer.Option(help="Epochs of every net.", min=1)] = 150,
+    seed: Annotated[int, typer.Option(help="Random seed of the split, the bags and the nets.")] = 0,
+    epochs: Annotated[int, typer.Option(help="Training epochs of each net.", min=1)] = 150,
     as_json: opt.Json = False,
 ) -> None:
-    """Learn odd from even digits when only the share of even digits in each bag is known.
+    """Learn to tell odd from even digits from the share of even digits in each bag.
 
-    Trains every rule on the digits of scikit-learn, then estimates the error of each net from
-    held-out bags alone, and compares it with the true error.
+    Train every rule on scikit-learn's digits, estimate the error of each net from held-out bags
+    alone, and compare it with the true error.
 
     Examples:
 
@@ -45,8 +45,8 @@ def demo(
     """
     console = opt.console(as_json)
     console.print(
-        "Digits, odd or even. The learners see bags of images and the share of even ones in each "
-        "bag, never a single label.\n"
+        "Digits, odd or even. The learners get bags of images and the share of even ones in each "
+        "bag, but no labels.\n"
     )
     outcomes = [o for size in BAG_SIZES for o in run_bag_size(size, seed=seed, epochs=epochs)]
     console.print(table_of(outcomes))
@@ -119,9 +119,9 @@ def meaning_of(outcomes: list[Outcome]) -> str:
     held_out = " and ".join(f"{n} of {size} digits" for size, n in sizes.items())
     inside = sum(o.estimate.low <= o.true_error <= o.estimate.high for o in outcomes)
     return (
-        f"Bags of {best.bag_size} are enough to learn single labels: {best.name} errs on "
-        f"{100 * best.true_error:.1f} % of new digits.\n"
-        f"No label was needed to know it: the interval from held-out bags holds the true error in "
+        f"Bags of {best.bag_size} are enough to predict single labels: {best.name} has an error of "
+        f"{100 * best.true_error:.1f} % on new digits.\n"
+        f"No label was needed to estimate it: the 95 % interval contains the true error in "
         f"{inside} of {len(outcomes)} lines.\n"
-        f"It is as wide as these bags are few: {held_out}."
+        f"Intervals are wide because few bags are held out: {held_out}."
     )

@@ -31,10 +31,10 @@ def evaluate(
 ) -> None:
     """Estimate error, AUC, calibration and more from bags, each with an interval.
 
-    Use new bags; the command warns if the model was fitted on some of them. Columns are those of
-    the fit unless named again, in the same order; `--size ""` and `--noise ""` mean that there is
-    none. For natural groups, such as precincts, `--grouping natural` gives bounds and a test of
-    fit, and with `--smoothness` intervals; `--blocks` names what several groups have in common.
+    Use new bags; the command warns if the model was trained on some of them. Columns are those of
+    the fit unless named again, in the same order; `--size ""` and `--noise ""` mean no column. For
+    natural groups, such as precincts, `--grouping natural` gives bounds and a test of fit, and with
+    `--smoothness` intervals; `--blocks` names a column that groups share, such as a county.
 
     Examples:
 

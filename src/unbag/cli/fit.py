@@ -32,11 +32,11 @@ def fit(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="Candidate of the stack, repeat for several: ridge, logistic, em, boosting, "
-            "count_boosting, or a rule for a net."
+            help="Learner of the stack; repeat it for several: ridge, process, logistic, em, "
+            "boosting, count_boosting, or the name of a rule for a net."
         ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer candidates and folds.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer learners and folds.")] = False,
     jobs: Annotated[
         int | None,
         typer.Option(
@@ -45,7 +45,7 @@ def fit(
     ] = None,
     ray: Annotated[
         str | None,
-        typer.Option(help="Ray cluster that runs the fits: its address, or 'local'."),
+        typer.Option(help="Run fits on a Ray cluster: its address, or 'local'."),
     ] = None,
     grouping: Annotated[
         Literal["auto", "random", "natural"],
@@ -53,14 +53,14 @@ def fit(
     ] = "auto",
     epochs: Annotated[
         int | None,
-        typer.Option(min=1, help="Most epochs of a net; by default 1 to 100, fewer for more rows."),
+        typer.Option(min=1, help="Maximum epochs of a net; the default depends on the rows."),
     ] = None,
     held_out: Annotated[
-        float, typer.Option(min=0.05, max=0.4, help="Share of bags that evaluate the model.")
+        float, typer.Option(min=0.05, max=0.4, help="Share of bags held out for evaluation.")
     ] = 0.2,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     memory: Annotated[
-        int, typer.Option(min=1, help="Megabytes of features in memory; larger tables are sampled.")
+        int, typer.Option(min=1, help="Megabytes of features in memory; sample larger tables.")
     ] = 1024,
     learning_curve: Annotated[
         bool, typer.Option("--learning-curve", help="Estimate whether more bags would help; slow.")

@@ -18,19 +18,19 @@ Names = list[str] | None
 TablePath = Annotated[
     str,
     typer.Argument(
-        help="CSV, TSV, Parquet, Arrow or JSON lines: a file, a folder, or a quoted pattern."
+        help="A file, folder or quoted pattern: CSV, TSV, Parquet, Arrow or JSON lines."
     ),
 ]
 Model = Annotated[Path, typer.Argument(help="Folder written by `unbag fit`.")]
 Bag = Annotated[str, typer.Option(help="Column with the bag of each row.")]
 BagAgain = Annotated[Name, typer.Option(help="Column of the bag, if not that of the fit.")]
-Confidence = Annotated[float, typer.Option(min=0.5, max=0.999, help="Confidence of the intervals.")]
+Confidence = Annotated[float, typer.Option(min=0.5, max=0.999, help="Level of the intervals.")]
 Grouping = Annotated[
     Literal["random", "natural", "auto"],
     typer.Option(help="Whether bags are random or natural groups of rows; auto tests it."),
 ]
 Proportion = Annotated[
-    Names, typer.Option(help="Column of the bag's share of positives; repeat it per class.")
+    Names, typer.Option(help="Column of the bag's share of positives; repeat for several classes.")
 ]
 Count = Annotated[
     Names, typer.Option(help="Column of the bag's number of positives, instead of a share.")
@@ -45,7 +45,7 @@ Size = Annotated[Name, typer.Option(help="Column of the bag's size, checked agai
 Noise = Annotated[
     Name,
     typer.Option(
-        help="Column of the variance of known noise in the proportion or count; or `rounding`."
+        help="Column with the variance of the noise in the proportion or count; or `rounding`."
     ),
 ]
 BagsTable = Annotated[
@@ -58,22 +58,22 @@ Smoothness = Annotated[
     ),
 ]
 Blocks = Annotated[
-    Name, typer.Option(help="Column of the bag's block, such as its day: held out together.")
+    Name, typer.Option(help="Column of the bag's block, such as a day; blocks are held out whole.")
 ]
 Key = Annotated[
-    Names, typer.Option(help="Column that identifies rows: kept by predict, not learned from.")
+    Names, typer.Option(help="Column of row IDs: copied to predictions, not used as a feature.")
 ]
 Ignore = Annotated[Names, typer.Option(help="Column to leave out.")]
-Category = Annotated[Names, typer.Option(help="Column of numbers to read as categories.")]
+Category = Annotated[Names, typer.Option(help="Numeric column to treat as categories.")]
 Number = Annotated[
-    Names, typer.Option(help="Column of numbers to learn from though it looks like an id.")
+    Names, typer.Option(help="Numeric column to use as a feature although it looks like an ID.")
 ]
 Task = Annotated[
     Literal["binary", "multiclass", "multilabel"] | None,
     typer.Option(help="Meaning of several proportions; by default classes if they sum to one."),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file or model.")]
-Json = Annotated[bool, typer.Option("--json", help="Answer in JSON on standard output.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON to standard output.")]
 
 
 def roles_of(

@@ -22,29 +22,29 @@ Whole = int | None
 
 def plan(
     context: typer.Context,
-    error: Annotated[Number, typer.Option(help="Excess error wanted.")] = None,
+    error: Annotated[Number, typer.Option(help="Required excess error.")] = None,
     bag_size: Annotated[Whole, typer.Option(help="Instances per bag.")] = None,
-    n_bags: Annotated[Whole, typer.Option("--bags", help="Bags at hand.")] = None,
+    n_bags: Annotated[Whole, typer.Option("--bags", help="Number of available bags.")] = None,
     n_instances: Annotated[
-        Whole, typer.Option("--instances", help="Instances at hand, the bag size being free.")
+        Whole, typer.Option("--instances", help="Available instances, if the bag size is free.")
     ] = None,
     n_hypotheses: Annotated[
-        Whole, typer.Option("--hypotheses", help="Size of a finite class.")
+        Whole, typer.Option("--hypotheses", help="Number of hypotheses in a finite class.")
     ] = None,
     vc_dimension: Annotated[Whole, typer.Option("--vc", help="VC dimension of the class.")] = None,
     best_error: Annotated[
-        float, typer.Option(help="Error of the best hypothesis; 0: the truth is in the class.")
+        float, typer.Option(help="Error of the best hypothesis; 0 in the realizable case.")
     ] = 0.0,
-    confidence: Annotated[float, typer.Option(help="Probability that the answer holds.")] = 0.95,
+    confidence: Annotated[float, typer.Option(help="Confidence level of the result.")] = 0.95,
     rule: Annotated[
-        str, typer.Option(help="debiased_square, eprm or proportion_square.")
+        str, typer.Option(help="Rule: debiased_square, eprm or proportion_square.")
     ] = "debiased_square",
     as_json: opt.Json = False,
 ) -> None:
     """Compute how many bags are needed, which bag size is best, or which error to expect.
 
-    Give --error and --bag-size for the number of bags; --bags and --bag-size for the error;
-    --instances for the bag size. The class is --hypotheses or --vc.
+    Pass --error and --bag-size for the number of bags, --bags and --bag-size for the error, or
+    --instances for the bag size. Describe the hypothesis class by --hypotheses or --vc.
 
     Examples:
 

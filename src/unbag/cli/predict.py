@@ -16,12 +16,12 @@ def predict(
     output: Annotated[Path, typer.Option("--output", "-o", help="CSV or Parquet file to write.")],
     keep: Annotated[
         list[str] | None,
-        typer.Option(help="Column to keep; by default the keys, and the bag if it is there."),
+        typer.Option(help="Column to copy; by default the keys, and the bag if present."),
     ] = None,
     overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Predict single rows of a table; memory does not grow with the table.
+    """Predict individual rows of a table, in constant memory.
 
     The output has one row per row of the table, in the same order: kept columns, the score
     (probability of a positive label) and the prediction.

@@ -16,7 +16,7 @@ def report(
     overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Write one HTML page about a model, which needs no network and no other file.
+    """Write a self-contained HTML report about a model.
 
     It shows the data, the checks of the bags, the error, curves and settings.
 

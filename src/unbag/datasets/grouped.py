@@ -1,4 +1,4 @@
-"""Made-up tables in bags, whose hidden labels are known: to try things out against the truth."""
+"""Simulated tables in bags, with known labels to compare results with."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Columns = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class GroupedTable:
-    """Rows in bags, what the bags reveal, and what they hide.
+    """Rows in bags, the counts of the bags, and the hidden labels.
 
     Attributes
     ----------

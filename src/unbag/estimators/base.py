@@ -50,7 +50,7 @@ class BagEstimator(ClassifierMixin, InstanceEstimator):
             Bag of each instance. None means bags of one, which is supervised learning.
         noise_variance : float, mapping from bag, or array like `y`, optional
             Known variance of zero-mean noise in the proportions. Such bags have less weight, unless
-            the notes of the class say otherwise.
+            the notes of the class state otherwise.
         task : {"binary", "multiclass", "multilabel"}, optional
             By default inferred: several proportions that sum to one are classes.
         """
@@ -224,6 +224,6 @@ class RiskRepr(BaseEstimator):
             return ""
         line = f"estimated error {risk.percent.removesuffix('bags')}held-out bags"
         if not getattr(self, "risk_is_final_", True):
-            line += ", by nets that had not seen them"
+            line += ", by nets not trained on them"
         baseline = getattr(self, "baseline_", None)
         return line if baseline is None else f"{line}; {baseline}. {baseline.verdict(risk)}".strip()

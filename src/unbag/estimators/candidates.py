@@ -30,7 +30,7 @@ __all__ = [
 Candidates = dict[str, Any]
 # A penalty that leaves nothing but the intercept.
 ONLY_PRIOR = 1e12
-# With fewer bags the rates of bags say too little for a start.
+# With fewer bags their rates are too uninformative for a start.
 MIN_BAGS_FOR_RATES = 100
 # Candidates that get weight from the bags alone.
 NAIVE = ("prior", "rate_logistic")
@@ -39,7 +39,7 @@ NAIVE = ("prior", "rate_logistic")
 def default_candidates(
     data: Bags, *, natural: bool, quick: bool, seed: int
 ) -> list[tuple[str, Any]]:
-    """Prior, linear models, a Gaussian process and trees, as far as the bags can serve them.
+    """Prior, linear models, a Gaussian process and trees, as far as the number of bags allows.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def first_guess(names: Sequence[str]) -> Array:
 
 
 def check_candidates(given: Sequence[tuple[str, Any]]) -> Candidates:
-    """Names and estimators, or an error that says what is wrong with them."""
+    """Names and estimators, or an error that names what is wrong."""
     pairs = list(given.items()) if isinstance(given, dict) else list(given)
     if not pairs or not all(
         isinstance(pair, (tuple, list)) and len(pair) == 2 and isinstance(pair[0], str)

@@ -152,7 +152,7 @@ def relaxed_posterior(state: EMState, scores: Array, trusted: Array) -> Array:
 
     For bags of size :math:`k` EM moves by a share of about :math:`1 / k` of the way per round; a
     larger :math:`\rho` moves further. Outputs with a slope below one are not relaxed, because their
-    posteriors say more about bags than about instances.
+    posteriors carry more information about bags than about instances.
     """
     flat = scores[:, 0] if state.bags.task == "binary" else scores
     posterior = bag_posterior(flat, state.bags).reshape(scores.shape)

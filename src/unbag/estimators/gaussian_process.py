@@ -81,7 +81,7 @@ class ProcessModel(InstanceEstimator):
 
 
 class BagGaussianProcessClassifier(BagEstimator, ProcessModel):
-    r"""Gaussian process regression of proportions, whose variance components the bags tell.
+    r"""Gaussian process regression of proportions, with variance components estimated from bags.
 
     A label of an instance with features :math:`x` is :math:`y = \mu + \sum_b g_b(x) + e`. The
     functions :math:`g_b` are linear in one of three blocks of `SmoothFeatures`: the features,

@@ -19,7 +19,7 @@ from unbag.rules import CountLikelihood
 from unbag.rules.count_likelihood import own_logits
 from unbag.training.batches import all_bags
 
-# LightGBM tells an empty leaf by its curvature, which therefore must not vanish. This is the
+# LightGBM detects an empty leaf by its curvature, which therefore must not vanish. This is the
 # squared slope of the logistic function at a score of 0.99.
 SMALLEST = 1e-4
 TINY = 1e-300
@@ -125,7 +125,7 @@ class CountGradients:
         self.damping = damping(data, learning_rate)[:, None, None]
         self.tilts = np.zeros((data.n_outputs, data.n_bags))
         self.smallest_curvature = SMALLEST / float(self.sizes.max())
-        # Both of two classes tell the same count.
+        # Two classes have the same count.
         self.weight = 0.5 if data.task == "multiclass" and data.n_outputs == 2 else 1.0
 
     def __call__(self, raw: Array) -> tuple[Array, Array]:

@@ -33,7 +33,7 @@ def start_posteriors(
 ) -> Tensor:
     """Class probabilities by features alone: ridge on bag means, then agreement of neighbours.
 
-    The first features are used, and neighbours asked, unless the estimated error in bags whose
+    The first features and neighbours are used, unless the estimated error in bags whose
     proportions were not used is clearly less without. No label is needed.
 
     Parameters

@@ -18,7 +18,7 @@ from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.results import Baseline
 from unbag.frames import TableEncoder, frame_encoder
 
-# What scikit-learn's validation is asked for.
+# Options of scikit-learn's validation.
 ARRAYS = {"dtype": [np.float32, np.uint8], "allow_nd": True, "ensure_min_samples": 2}
 TABLES = {"dtype": [np.float64, np.float32], "ensure_min_samples": 2}
 TABLES_WITH_GAPS = TABLES | {"ensure_all_finite": "allow-nan"}

@@ -47,7 +47,7 @@ class NetEstimator(InstanceEstimator):
 
     def _read(self, X: Any, *given: Any, **options: Any) -> Bags:
         data = super()._read(X, *given, **options)
-        warn_of_single_precision(X, stacklevel=4)  # says where `fit` was called
+        warn_of_single_precision(X, stacklevel=4)  # points at the call of `fit`
         return data
 
     def _learned(self) -> tuple[dict[str, Any], Arrays]:

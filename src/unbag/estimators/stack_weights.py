@@ -25,12 +25,12 @@ __all__ = [
     "shrunk_to_constant",
 ]
 
-# Fewer bags cannot tell whether a model is better than the prior.
+# Fewer bags cannot show whether a model is better than the prior.
 MIN_TO_SCREEN = 100
 # How many bags a first guess of weights is worth, in units of a model's risk and of a log
 # likelihood: found on tables for tuning, a gain where bags are few and little elsewhere.
 RISK_GUESS, LIKELIHOOD_GUESS = 20, 10
-# Chance, before the bags are seen, that features say something of the label; the deviation of the
+# Prior probability that features predict the label; the deviation of the
 # slope of a mixture that learned it; and what difference of bag means is rounding.
 USEFUL, SLOPE_DEVIATION, SAME = 0.8, 0.25, 1e-6
 
@@ -112,7 +112,7 @@ def _risk_matrix(residuals: Array, sizes: Array) -> Array:
     mean = np.einsum("i,imc->mc", sizes / sizes.sum(), residuals)
     centred = residuals - mean
     spread = np.einsum("i,imc,ilc->ml", sizes, centred, centred)
-    # A fold of one bag says nothing about the spread.
+    # A fold of one bag has no standard deviation.
     return mean @ mean.T + (1 - 1 / sizes.sum()) * spread / max(len(sizes) - 1, 1)
 
 
@@ -240,7 +240,7 @@ def bagged_weights(
     """Average of the weights that are best for draws of the bags, with replacement.
 
     One choice of weights follows the noise of few bags. The average shares the weight among models
-    that the bags cannot tell apart, and leaves none to those that are clearly worse. By likelihood
+    that the bags cannot distinguish, and leaves none to those that are clearly worse. By likelihood
     and from a hundred bags on, models that are worse than the rate of the other bags take no part.
     By risk, what bags allow to be chance goes to the constant model: see `shrunk_to_constant`.
 
@@ -277,7 +277,7 @@ def bagged_weights(
 
 
 def shrunk_to_constant(weights: Array, data: CrossFit) -> Array:
-    r"""Move weight to the constant model, as far as bags allow that the mixture learned nothing.
+    r"""Move weight to the constant model, by the probability that the mixture learned nothing.
 
     Regress held-out proportions on the mixture's bag means, both less what the constant predicts.
     The slope :math:`s`, with standard error :math:`\sigma`, is about :math:`N(0, \sigma^2)` if the

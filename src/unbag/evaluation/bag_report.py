@@ -100,9 +100,9 @@ class BagReport(Printed):
 
 
 VERDICTS = {
-    "plausible": "Nothing speaks against random bags with exact proportions.",
-    "none": "Nothing speaks against random bags, but the features do not predict the proportions.",
-    "upper": "These bags are not random draws: the risk estimate is an upper one.",
-    "lower": "These bags are not random draws: the risk estimate is a lower one.",
-    "unreliable": "These bags break the assumptions: the risk estimate is unreliable.",
+    "plausible": "No evidence against random bags with exact proportions.",
+    "none": "No evidence against random bags, but the features do not predict the proportions.",
+    "upper": "These bags are not random: read the estimated risk as an upper limit.",
+    "lower": "These bags are not random: read the estimated risk as a lower limit.",
+    "unreliable": "These bags violate the assumptions: the estimated risk is unreliable.",
 }

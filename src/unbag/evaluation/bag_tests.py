@@ -163,7 +163,7 @@ def one_class(bags: Bags) -> Answer:
         pure = int((((a == 0) | (a == 1)) & (sizes > 1)).sum())
         found.append((_count_tail(pure, chances), pure, chances.sum()))
     _, pure, expected = min(found)
-    detail = f"{pure} bags hold one class only, where {expected:.1f} were expected"
+    detail = f"{pure} bags have only one class; expected were {expected:.1f}"
     return Answer(_bonferroni([f[0] for f in found]), pure / max(expected, 0.1), detail)
 
 
@@ -206,9 +206,9 @@ def suppression(bags: Bags) -> Answer:
             c, q = (sizes - counts, 1 - p) if flip else (counts, p)
             found += [_missing_below(c, sizes, q, t) for t in (2, 3, 5, 10, 11, 20)]
     p_value, expected, threshold = min(found)
-    detail = f"no bag has a count from 1 to {threshold - 1}, where {expected:.1f} were expected"
+    detail = f"no bag has a count from 1 to {threshold - 1}; expected were {expected:.1f}"
     if p_value > 0.05:
-        detail = "small counts are there as expected"
+        detail = "small counts are as frequent as expected"
     return Answer(_bonferroni([f[0] for f in found]), expected, detail)
 
 
@@ -253,7 +253,7 @@ def size_drift(bags: Bags) -> Answer:
     """
     proportions, sizes, prior = outputs_of(bags)
     if (sizes == sizes[0]).all():
-        return not_asked("all bags are equally large")
+        return not_asked("all bags have the same size")
     lever = sizes * (sizes - (sizes @ sizes) / sizes.sum())
 
     def standard(drawn: Array, p: float) -> Any:

@@ -20,7 +20,7 @@ from unbag.evaluation.bag_tests import Answer, holm, not_asked
 from unbag.frames import frame_encoder
 
 Grouping = Literal["random", "natural", "auto"]
-# Level of each of two tests that say whether bags are random groups. Natural groups are far beyond
+# Level of each of two tests of whether bags are random groups. Natural groups are far beyond
 # it, and random ones taken for natural lose the estimate of their error.
 GROUPING_LEVEL = 1e-3
 
@@ -29,15 +29,15 @@ GROUPING_LEVEL = 1e-3
 class _Check:
     test: Callable[..., Answer]
     advice: str
-    # What a finding does to the estimate, unless its answer says more. If bags draw their instances
+    # Bias of the estimate if raised, unless the answer states another. If bags draw their instances
     # from laws of their own, R_hat exceeds R by (k - 1) Var(mean residual of a bag) on average:
     # never less than nothing.
     bias: Bias = "upper"
     needs_blocks: bool = False
-    exact: bool = False  # asked of exact proportions only
+    exact: bool = False  # only for exact proportions
 
     def answer(self, bags: Bags, blocks: Any = None) -> Answer:
-        """Answer of the test, or why it was not asked."""
+        """Answer of the test, or why it does not apply."""
         if self.exact and bags.noise_variance is not None:
             return not_asked("proportions are noisy")
         return self.test(bags, blocks) if self.needs_blocks else self.test(bags)
@@ -46,13 +46,13 @@ class _Check:
 CHECKS: dict[str, _Check] = {
     "dispersion": _Check(
         bag_tests.dispersion,
-        "Find out what instances of a bag share and give it to the model as a feature; regroup "
+        "Find out what the instances of a bag have in common and add it as a feature; regroup "
         "at random if you can. Balanced bags need the rule `proportion_square`.",
     ),
     "homogeneity": _Check(
         feature_tests.homogeneity,
-        "Bags were grouped by something the features show. Include it in the model; read errors "
-        "as upper limits and other metrics with care.",
+        "Bags were grouped by something related to the features. Include it in the model; read "
+        "errors as upper limits and other metrics with care.",
     ),
     "one_value": _Check(
         feature_tests.one_value,
@@ -98,7 +98,7 @@ CHECKS: dict[str, _Check] = {
     ),
     "trend": _Check(
         order_tests.trend,
-        "Labels change along the order of the bags. Give the model what changes, such as time, as "
+        "Labels drift along the order of the bags. Add what drives the drift, such as time, as "
         "a feature, and evaluate on the latest bags.",
     ),
     "blocks": _Check(
@@ -109,7 +109,7 @@ CHECKS: dict[str, _Check] = {
     ),
     "signal": _Check(
         feature_tests.signal,
-        "Nothing shows that these features and proportions belong together: check that each "
+        "There is no evidence that the features predict the proportions: check that each "
         "proportion was joined to its own bag.",
         bias="none",
     ),
@@ -160,7 +160,7 @@ def check_bags(
     >>> by_feature = np.argsort(np.argsort(X[:, 1] + X[:, 0])) // 20
     >>> y = np.array([labels[by_feature == b].mean() for b in by_feature])
     >>> check_bags(X, y, bags=by_feature).verdict
-    'These bags are not random draws: the risk estimate is an upper one.'
+    'These bags are not random: read the estimated risk as an upper limit.'
     """
     if bags is None and not isinstance(X, Bags) and not isinstance(y, BagTarget):
         raise BagDataError(
@@ -170,7 +170,7 @@ def check_bags(
     if (encoder := frame_encoder(X)) is not None:
         X, names = encoder.transform(X), encoder.features
     with warnings.catch_warnings():
-        # What this warning says is one of the findings.
+        # The content of this warning is one of the findings.
         warnings.simplefilter("ignore", BagDataWarning)
         data = as_bags(X, y, bags=bags, noise_variance=noise_variance)
     return check_made_bags(data, level=level, names=names, blocks=blocks)

@@ -146,7 +146,7 @@ def decision_intervals(
 
     The law of an estimate is known for every value of the three parameters. It is inverted along
     the line on which the parameters move as their errors covary with the metric's, which is the
-    direction in which the metric is hardest to tell.
+    direction in which the metric is least certain.
 
     NaN where a metric is not defined, as precision is when nothing is predicted positive.
     """

@@ -26,7 +26,7 @@ MIN_PAIRS = 5.0
 SHARED_ROWS = 0.01
 # Rows that occur more often are equal by nature.
 MOST_REPEATS = 5
-# Share of the labels' variance that features explain if they say anything.
+# Share of the labels' variance that informative features explain at least.
 LEAST_SIGNAL = 0.1
 # In deviations below what random bags have.
 LEAST_DISPERSION = 4.0
@@ -73,12 +73,12 @@ def one_value(bags: Bags) -> Answer:
     found = _with_one_value(features, bags)
     spread = bags.n_instances - bags.n_bags
     if spread < 2 or not len(found):
-        return not_asked("no number has one value a bag")
+        return not_asked("no numeric column is constant within bags")
     p_values, _ = _compare_between(features[:, found], bags, spread)
     ties = _rank_correlations(features[np.ix_(bags.starts, found)], bags)
     chance = 2 * stats.t.sf(ties * np.sqrt((bags.n_bags - 2) / (1 - ties**2)), bags.n_bags - 2)
     related = ties.size * chance.min() < 0.05
-    detail = f"{len(found)} of {features.shape[1]} features have one value a bag; " + (
+    detail = f"{len(found)} of {features.shape[1]} features are constant within bags; " + (
         f"their rank correlation with the proportions is up to {ties.max():.2f}"
         if related
         else "none is correlated with the proportions"
@@ -208,7 +208,7 @@ def _copies_among_repeats(code: Array, owner: Array, bags: Bags) -> Answer:
     together = np.unique(np.stack([code[chosen], owner[chosen]]), axis=1, return_counts=True)[1]
     inside = float(_pairs(together).sum())
     share = max(0.0, 2 * n_pairs * (1 - inside / expected) / bags.n_instances)
-    detail = f"{inside:.0f} pairs of equal rows share a bag, where {expected:.1f} were expected"
+    detail = f"{inside:.0f} pairs of equal rows share a bag; expected were {expected:.1f}"
     if share < SHARED_ROWS:
         return Answer(1.0, share, detail)
     return Answer(float(stats.poisson.cdf(inside, expected)), share, detail)
@@ -229,7 +229,7 @@ def signal(bags: Bags) -> Answer:
     n_parts = min(int((singular > 1e-9 * max(singular[0], 1e-300)).sum()), bags.n_bags // 5)
     n_rest = bags.n_bags - n_parts - 1
     if n_parts < 1 or singular[0] < 1e-9:
-        return not_asked("features do not differ, or bags are few")
+        return not_asked("no feature varies, or there are too few bags")
     target = bags.proportions.reshape(bags.n_bags, -1)
     target = np.sqrt(bags.sizes)[:, None] * (target - np.average(target, 0, bags.sizes))
     share = (vectors[:, :n_parts].T @ target) ** 2

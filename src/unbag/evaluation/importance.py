@@ -70,7 +70,7 @@ def importance_chart(measure: str, columns: Sequence[Mapping[str, Any]]) -> Char
     value, low, high = ([column[end] for column in shown] for end in ("value", "low", "high"))
     series = Series(value, range(len(shown)), low, high, kind="intervals")
     names = [column["name"] for column in shown]
-    return Chart("What drives it", measure, "", [series], names=names)
+    return Chart("Which columns matter", measure, "", [series], names=names)
 
 
 def column_importance(
@@ -87,7 +87,7 @@ def column_importance(
     confidence: float = 0.95,
     random_state: int = 0,
 ) -> ColumnImportance:
-    """Estimate from bags how much a classifier needs each column.
+    """Estimate permutation importance of columns from bags.
 
     With scores :math:`f`, and :math:`g` when a column comes from another row,
 

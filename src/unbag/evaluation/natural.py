@@ -21,7 +21,7 @@ from unbag.evaluation.risk import checked_scores
 from unbag.evaluation.score_metrics import Curve
 from unbag.posterior import bag_posterior
 
-BAGS_IN_GROUP = 4  # fewer tell no spread
+BAGS_IN_GROUP = 4  # fewer do not show a standard deviation
 
 
 def evaluate_natural(
@@ -49,13 +49,13 @@ def evaluate_natural(
     units = read_blocks(blocks, bags.bag_of_row, bags.ids)
     hard = bool(((values == 0) | (values == 1)).all())
     posterior = None if hard else bag_posterior(values, bags)
-    # Counts tell nothing of effects on bags of one, or without any positive or negative.
-    told = not hard and (bags.sizes > 1).any() and bags.prior not in (0, 1)
+    # Bags of one show no effects, and neither do bags without any positive or negative.
+    shown = not hard and (bags.sizes > 1).any() and bags.prior not in (0, 1)
     options: dict[str, Any] = {"smoothness": smoothness, "units": units, "confidence": confidence}
     return NaturalEvaluation(
         metric_bounds(values, bags, posterior, **options),
         explained_deviance=explained_deviance(values, bags, units, confidence=confidence),
-        effects=estimate_bag_effects(values, bags, confidence=confidence) if told else None,
+        effects=estimate_bag_effects(values, bags, confidence=confidence) if shown else None,
         calibration=group_calibration(values, bags, n_bins, confidence),
         grouping=grouping,
         smoothness=smoothness,

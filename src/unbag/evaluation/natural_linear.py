@@ -152,7 +152,7 @@ class BoundedModel:
                 loads / variance[:, None], (left**2 - sampling) / variance
             )
             variance = sampling + loads @ of_effects
-        # D29. What rates cannot tell, how chances differ within a bag, is taken at its worst.
+        # D29. Rates do not show how probabilities differ within a bag, so the worst case is used.
         unseen = np.abs(self.bounded - self._mean(self.bounded)[self.bag]).sum(axis=1)
         of_row = 0.25 - np.maximum(np.abs(chance - 0.5) - unseen, 0) ** 2
         variance = self._mean(of_row) / self.sizes + loads @ of_effects

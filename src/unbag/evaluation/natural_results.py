@@ -21,7 +21,7 @@ LEVEL = 0.05  # of the sentence on bag effects
 
 @dataclass(frozen=True)
 class Bounds:
-    """A metric as far as the counts of bags fix it.
+    """Bounds of a metric that follow from the counts of bags.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class NaturalEvaluation(Printed):
 
     @property
     def headline(self) -> str:
-        """The error as far as it is known, beside the trivial baseline."""
+        """Bounds of the error, beside the trivial baseline."""
         error, trivial = self["error"], self.baseline
         words = f"{100 * error.low:.1f} to {100 * error.high:.1f} % error; {trivial}."
         if error.low >= trivial.error:
@@ -114,10 +114,10 @@ class NaturalEvaluation(Printed):
 
     @property
     def verdict(self) -> str:
-        """What the test of fit says, in words."""
+        """Result of the test of fit, in words."""
         words = f"Scores explain {self.explained_deviance} of the deviance of bag rates."
         if np.isnan(self["error"].if_right):
-            return f"{words} Scores are no probabilities: only the bounds are given."
+            return f"{words} Scores are not probabilities, so only the bounds are given."
         if self.effects is None:
             return f"{words} These bags cannot show effects of their own."
         found = str(self.effects)

@@ -29,7 +29,7 @@ def trend(bags: Bags) -> Answer:
     """
     listed = _listed_by(bags)
     if listed or bags.n_bags < 2 * N_WAVES + 2:
-        reason = f"bags are listed by their {listed}" if listed else "bags are few"
+        reason = f"bags are listed by their {listed}" if listed else "there are too few bags"
         return not_asked(reason)
     time = (np.arange(bags.n_bags) + 0.5) / bags.n_bags
     waves = np.cos(np.pi * np.outer(time, np.arange(1, N_WAVES + 1)))
@@ -48,7 +48,7 @@ def blocks_differ(bags: Bags, blocks: Array | None = None) -> Answer:
         return not_asked("no blocks were given")
     names, codes = np.unique(blocks, return_inverse=True)
     if not 1 < len(names) < bags.n_bags:
-        return not_asked(f"{bags.n_bags} bags are in {len(names)} blocks")
+        return not_asked(f"{bags.n_bags} bags in {len(names)} blocks are too few")
     p_value, fitted = _explained(bags, np.eye(len(names))[codes.reshape(-1)])
     effect = float(fitted.std())
     detail = f"proportions of {len(names)} blocks have a standard deviation of {effect:.3g}"

@@ -79,7 +79,7 @@ def score_table(scores: Array, bags: Bags, proportions: Array, noise: Array) -> 
 
 @dataclass(frozen=True)
 class Positives:
-    r"""Where the positives are, as far as bags tell, and how uncertain that is.
+    r"""Estimated positives at each score, and their uncertainty.
 
     :math:`c` is the control, a linear function of score and decision that predicts the label, and
     :math:`e = y - c` the residual of an instance.
@@ -129,7 +129,7 @@ def fit_positives(table: ScoreTable) -> Positives:
         # k z^2 has the standard deviation k / precision.
         squares = weights**2 / (weights @ weights)
         found = float(squares @ (table.sizes * (residuals**2 * table.lost - table.noise)))
-        # D10. No residual at all stands for less than one error.
+        # D10. A residual of zero is treated as less than one error.
         variance = max(found, 0.1 / table.n_instances)
     control, mix = _rescaled(table, control, weights, found)
     # Labels of single instances need no correction: control and residual add up to them.

@@ -42,7 +42,7 @@ class TextTable:
 
 
 class Printed:
-    """Displays itself as the table that `_table` returns."""
+    """Base of results that are displayed as a table."""
 
     _width: ClassVar[int] = 100
 

@@ -15,7 +15,7 @@ Mechanism = Literal["laplace", "gaussian", "geometric"]
 
 @dataclass(frozen=True)
 class PrivacyNoise:
-    """Noise of a mechanism, in the form that `unbag.evaluate` takes.
+    """Noise of a privacy mechanism, in the form that `unbag.evaluate` accepts.
 
     `variance`, shaped like the sizes, is that of the noise in each proportion (`noise_variance`),
     `kurtosis` its excess kurtosis (`noise_kurtosis`), and `count_variance` that of a count.

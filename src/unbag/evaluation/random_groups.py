@@ -63,7 +63,7 @@ def evaluate_bags(
     values = checked_scores(scores, bags)
     options = {"confidence": confidence, "noise_kurtosis": noise_kurtosis}
     shared = _risks(values, bags, options)
-    # A metric that is not defined, as AUC without a positive, is NaN and says so in the table.
+    # An undefined metric, such as AUC without positives, is NaN and is marked in the table.
     with np.errstate(divide="ignore", invalid="ignore"):
         outputs = [_one_output(v, bags, i, n_bins, options) for i, v in enumerate(values.T)]
     estimates = _merged(shared, [found for found, *_ in outputs], bags.task, names)
@@ -207,7 +207,7 @@ def multiclass_log_loss(scores: Array, bags: Bags, *, confidence: float = 0.95) 
     beyond, paired = residual_product(losses, scores, bags)
     value = (scores * losses).sum(axis=1).mean() + beyond
     square = (scores * losses**2).sum(axis=1).mean()
-    # D22. Where scores say too little of large losses, the bags' residuals do.
+    # D22. Residuals of bags show large losses that overconfident scores miss.
     square += max(residual_product(losses**2, scores, bags)[0], 0)
     error = np.sqrt(max(paired, 0) + max(square - value**2, 0) / bags.n_instances)
     about: dict[str, Any] = {"highest": np.inf, "n_bags": bags.n_bags}

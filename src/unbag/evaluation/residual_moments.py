@@ -28,7 +28,7 @@ def hard_moments(bags: Bags) -> ResidualMoments:
 
 
 def recalibrated_moments(soft: Array, bags: Bags) -> ResidualMoments:
-    """Shape of the residuals of these scores, by what the bags say of them; for intervals only."""
+    """Shape of the residuals of these scores, estimated from the bags; for intervals only."""
     if bags.task != "binary":
         return score_moments(soft[bags.rows], bags.task)
     return binary_moments(
@@ -66,7 +66,7 @@ def score_moments(
 def fitted_moments(
     law: ResidualMoments, fit: Fit, residuals: Array, sizes: Array, noise: Array
 ) -> ResidualMoments:
-    """Complete the shape of the residuals by what the bags say of it."""
+    """Complete the shape of the residuals by estimates from the bags."""
     share = fit.variance / fit.risk if fit.risk > 0 else 1.0
     law = replace(law, variance=float(np.clip(share, 0, 1)))
     if law.n_outputs == 1:

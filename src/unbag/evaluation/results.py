@@ -46,7 +46,7 @@ class Baseline:
         return f"{error.headline_percent} error ({words}{note}); {self}"
 
     def verdict(self, error: Estimate) -> str:
-        """A sentence if a model with this error is not better; empty otherwise."""
+        """A sentence if a model with this error is not better than the baseline; else empty."""
         if error.low >= self.error:
             return f"The model is not better than always predicting {self.prediction!r}."
         if not error.high < self.error:

@@ -17,7 +17,7 @@ from unbag.arrays import Array
 from unbag.evaluation.intervals import pearson_quantile
 from unbag.evaluation.positives import Positives
 
-# D18. Fewer bags say too little of a residual's law: intervals then reach as far as the
+# D18. Fewer bags do not show the residual's distribution: intervals then reach as far as the
 # jackknife's.
 FEW_BAGS = 16
 
@@ -163,7 +163,7 @@ def mass_covariance(
 def studentised_interval(
     value: float, spread: Spread, *, confidence: float = 0.95
 ) -> tuple[float, float]:
-    """Interval of an estimate whose spread grows with it as its skewness says (D15)."""
+    """Interval of an estimate whose standard error grows with it, given its skewness (D15)."""
     tail = (1 - confidence) / 2
     skewness, curvature = np.clip([spread.skewness, spread.curvature], -1.5, 1.5)
     widening = special.stdtrit(spread.freedom, 1 - tail) / special.ndtri(1 - tail)

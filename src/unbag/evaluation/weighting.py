@@ -96,7 +96,7 @@ def fit_variance(
     for own, other in (halves, halves[::-1]):
         given = residuals[other], sizes[other], noise[other]
         pilot = weighted_fit(*given, np.ones(len(other)), sizes[other])
-        # A pilot of zero would make weights infinite: it stands for less than one error.
+        # A pilot of zero would make weights infinite, so it is replaced by less than one error.
         risk = max(pilot.risk, 1 / sizes[other].sum())
         best = optimal_weights(risk, sizes[own], noise[own], law)
         fits.append(weighted_fit(residuals[own], sizes[own], noise[own], *best))

@@ -14,7 +14,7 @@ from unbag.images.loop import ImageBags, ImageBatch, Learner, LoopSettings, trai
 from unbag.posterior.classes import tilted_classes
 from unbag.rules import ProportionLog
 
-TOLERANCE = 1e-3  # of a proportion in a target: far below what a net knows
+TOLERANCE = 1e-3  # of a proportion in a target: far below the accuracy of a net
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ def _pairs_of_tensors(average: nn.Module, net: nn.Module) -> tuple[list[Tensor],
 
 
 Objective = Callable[[Learner, ImageBatch, int], Tensor]
-"""The loss of a learner on a batch; the number says which of the learners it is."""
+"""The loss of a learner on a batch; the number is the position of the learner."""
 
 
 def train_on_bags(

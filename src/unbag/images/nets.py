@@ -1,4 +1,4 @@
-"""A net that a CPU trains in minutes, and what a trained net says of every image."""
+"""A net that a CPU trains in minutes, and predictions and features of images."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def small_net(input_shape: tuple[int, ...], n_outputs: int) -> ResNet:
 
 @torch.no_grad()
 def class_probabilities(net: torch.nn.Module, images: Tensor, *, mirrored: bool) -> Tensor:
-    """Class probabilities of every image, averaged with those of its mirror image if asked for."""
+    """Class probabilities of every image, optionally averaged with those of its mirror image."""
 
     def of(part: Tensor) -> Tensor:
         return net(as_inputs(part)).float().softmax(dim=1)

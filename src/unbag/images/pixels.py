@@ -1,4 +1,4 @@
-"""What images tell without training: components of their pixels, and whether mirroring is fair."""
+"""Facts about images without training: components of pixels, and mirror symmetry."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def mismatch_bound(error: ArrayLike, bag_size: int) -> NDArray[np.float64]:
 
 
 def mismatch_inverse(probability: float, bag_size: int) -> float:
-    """Inverse of :func:`mismatch_bound`; 1/2 for probabilities from 1/2, which say nothing."""
+    """Inverse of :func:`mismatch_bound`; 1/2 for probabilities of at least 1/2."""
     require_whole("bag_size", bag_size)
     if probability >= 0.5:
         return 0.5

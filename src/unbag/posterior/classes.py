@@ -65,7 +65,7 @@ def exact_classes(scores: Array, counts: Array) -> Array:
     order = [c for c in np.argsort(counts, kind="stable") if counts[c] > 0]
     own, box = scores[:, order], tuple(counts[order][:-1] + 1)
     before = _running_laws(own[:-1], box)
-    # Reversed in every axis, so that an index says how many are missing.
+    # Reversed in every axis, so that an index is the number that is missing.
     after = np.flip(_running_laws(own[:0:-1], box))
     found, axes = np.zeros_like(scores), tuple(range(1, before.ndim))
     found[:, order[-1]] = own[:, -1] * (before * after).sum(axis=axes)

@@ -17,7 +17,7 @@ from unbag.posterior.labels import exact_posterior, tilted_posterior
 # Nobody is surer than this: a score of 0 in a bag of ones would have no posterior at all.
 SUREST = 1e-9
 EXACT_UP_TO = 1000
-FAR = 1e-12  # a range of less probability than this is not told from rounding
+FAR = 1e-12  # a range of less probability cannot be distinguished from rounding
 WHOLE = 1e-3  # a count this near a whole number is one: proportions are often single precision
 
 

@@ -41,7 +41,7 @@ CHECKS = {
     "size_drift": "Do large and small bags hold the same rows?",
     "trend": "Do labels stay the same along the order of the bags?",
     "blocks": "Are bags of one block no more alike than others?",
-    "signal": "Do the features say anything about the proportions?",
+    "signal": "Do the features predict the proportions?",
 }
 
 

@@ -80,7 +80,7 @@ class CountLikelihood(Rule):
     def _log_probability(self, outputs: Tensor, counts: Tensor, batch: BagBatch) -> Tensor:
         if batch.largest_size <= self.exact_up_to:
             return _log_probability(outputs, counts, batch, exact=True)
-        # Bags of one size are of one kind: nothing need be read from the device to know it.
+        # Bags of one size are of one kind, so nothing is read from the device.
         if isinstance(batch.sizes, int) or not (small := batch.sizes <= self.exact_up_to).any():
             return _log_probability(outputs, counts, batch, exact=False)
         parts = []

@@ -48,8 +48,8 @@ class FactorialMoments(Rule):
     paper_name: ClassVar[str] = "new"
     instance_loss: ClassVar[InstanceLoss] = "square"
     use_when: ClassVar[str] = (
-        "To compare with the literature on images. In small bags it asks for surer scores than "
-        "proportion matching."
+        "To compare with the literature on images. In small bags it favours more extreme "
+        "scores than proportion matching."
     )
 
     order: int = 2

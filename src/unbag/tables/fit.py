@@ -69,7 +69,7 @@ class TableFit:
     """Result of a fit.
 
     `checks` is None for amounts; `evaluation` and `importance` come from held-out bags; `sampled`
-    says whether the stack was trained on a sample of the bags; `curve` is the learning curve, if
+    is whether the stack was trained on a sample of the bags; `curve` is the learning curve, if
     requested.
     """
 

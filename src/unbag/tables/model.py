@@ -186,7 +186,7 @@ class TableModel:
     ) -> tuple[Evaluation | NaturalEvaluation | AmountEvaluation, float]:
         """The evaluation, and the share of bags on which the model was fitted."""
         roles = replace(roles or self.roles, task=self.classifier.task_)
-        if grouping == "random":  # which knows no blocks
+        if grouping == "random":  # without blocks
             roles = replace(roles, block=None)
         if len(roles.targets) != len(self.roles.targets):
             n = len(self.roles.targets)

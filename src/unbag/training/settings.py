@@ -11,7 +11,7 @@ from unbag.bags import Bags
 
 Schedule = Literal["constant", "cosine"]
 
-# Instances in a minibatch when the user does not say how many bags: half of the paper's number,
+# Instances in a minibatch when the number of bags is not given: half of the paper's number,
 # which held-out bags of MNIST prefer (risk .040 against .054 after 30 epochs, bags of 100).
 INSTANCES_PER_BATCH = 500
 # Small data needs steps more than it needs large batches.

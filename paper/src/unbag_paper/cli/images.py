@@ -19,29 +19,27 @@ __all__ = ["images"]
 
 def images(
     grid: Annotated[
-        str, typer.Option(help="Table: peers, goal, strongest, or smoke, a minute on digits.")
+        str, typer.Option(help="Table: peers, goal, strongest, or smoke (a minute on digits).")
     ] = "peers",
     methods: Annotated[str, typer.Option(help="Methods, such as dllp,ours.")] = "",
     bags: Annotated[str, typer.Option(help="Kinds of bags: random,clusters.")] = "",
     bag_sizes: Annotated[str, typer.Option(help="Bag sizes, such as 32,128.")] = "",
-    seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds.")] = None,
-    rates: Annotated[int | None, typer.Option(min=1, help="How many learning rates.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Number of seeds.")] = None,
+    rates: Annotated[int | None, typer.Option(min=1, help="Number of learning rates.")] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    workers: Annotated[int, typer.Option(min=1, help="Runs that share the device.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Parallel runs on the device.")] = 1,
     minutes: Annotated[float | None, typer.Option(min=0, help="Stop cleanly before this.")] = None,
-    data: Annotated[Path | None, typer.Option(help="Folder that holds the data files.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder with the data files.")] = None,
     store: Annotated[Path, typer.Option(help="Folder of rows.")] = Path("paper/results/images"),
     starts: Annotated[
-        Path | None, typer.Option(help="Folder that keeps contrastive starts for other runs.")
+        Path | None, typer.Option(help="Folder in which runs share contrastive pre-training.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Where the page goes; none by default.")] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Only print what is missing.")] = False,
-    render: Annotated[
-        bool, typer.Option("--render", help="Only the page; trains nothing.")
-    ] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder for the page; none by default.")] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Only print missing runs.")] = False,
+    render: Annotated[bool, typer.Option("--render", help="Only render the page.")] = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Train what is missing of a table of methods on bags of images, and show the table.
+    """Run the missing trainings of a table of methods on bags of images, and show the table.
 
     Rows are saved as runs end. The same command goes on where it stopped.
 

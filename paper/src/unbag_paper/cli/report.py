@@ -13,12 +13,12 @@ __all__ = ["report"]
 
 
 def report(
-    source: Annotated[Path, typer.Argument(help="Results: a folder that holds rows.")],
+    source: Annotated[Path, typer.Argument(help="Folder of results, with rows.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")],
     overwrite: opt.Overwrite = False,
     as_json: opt.Json = False,
 ) -> None:
-    """Write one HTML page that needs no network and no other file.
+    """Write a self-contained HTML report.
 
     It has the paper's tables beside the published numbers, figures, claims, and where every row
     comes from.

@@ -109,32 +109,34 @@ def reproduce(
     rules: Annotated[str, typer.Option(help="Rules, by label or name.")] = "",
     bag_sizes: Annotated[str, typer.Option(help="Bag sizes, such as 10,100.")] = "",
     exact: Annotated[
-        bool, typer.Option("--exact", help="A table on the paper's own images, bags and batches.")
+        bool, typer.Option("--exact", help="Use the paper's own images, bags and batches.")
     ] = False,
-    seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds.")] = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="Fewer epochs than declared.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Number of seeds.")] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Number of epochs, if fewer than declared.")
+    ] = None,
     protocol: Annotated[ProtocolName, typer.Option(help="Trials per cell.")] = ProtocolName.LEAN,
     label_free: Annotated[
-        bool, typer.Option(help="In lean, confirm the label-free winner too.")
+        bool, typer.Option(help="In lean, also confirm the label-free rate.")
     ] = True,
     device: Annotated[str, typer.Option(callback=_usable, help="cpu or cuda.")] = "cpu",
     precision: Annotated[
-        PrecisionName, typer.Option(help="Of matrix products on a GPU.")
+        PrecisionName, typer.Option(help="Precision of matrix products on a GPU.")
     ] = PrecisionName.FLOAT32,
     compile_models: Annotated[
         bool, typer.Option("--compile", help="Compile optimizer and CNNs.")
     ] = False,
     stack: Annotated[int | None, typer.Option(min=1, help="Trials trained at once.")] = None,
     side_by_side: Annotated[
-        int, typer.Option(min=1, help="Trials not stacked that share a GPU.")
+        int, typer.Option(min=1, help="Unstacked trials that share a GPU.")
     ] = 8,
-    data: Annotated[Path | None, typer.Option(help="Folder that holds the data files.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder with the data files.")] = None,
     store: Annotated[Path, typer.Option(help=_STORE)] = _DEFAULT_STORE,
     out: Annotated[
         Path | None,
-        typer.Option(help="Where tables and figures go; whole ones to tables/ beside the rows."),
+        typer.Option(help="Folder for pages; by default tables/ beside the rows, if complete."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with these rows.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue with existing rows.")] = False,
     minutes: Annotated[float | None, typer.Option(min=0, help="Stop cleanly before this.")] = None,
     ray: Annotated[
         str | None, typer.Option(help="Train on Ray: local, or a cluster's address.")
@@ -171,12 +173,12 @@ def reproduce(
 
 
 def merge(
-    folders: Annotated[list[Path], typer.Argument(help="Folders whose rows are added.")],
+    folders: Annotated[list[Path], typer.Argument(help="Folders of rows to add.")],
     store: Annotated[Path, typer.Option(help=_STORE)] = _DEFAULT_STORE,
-    commit: Annotated[str | None, typer.Option(help="Commit of rows that do not know it.")] = None,
+    commit: Annotated[str | None, typer.Option(help="Commit of rows without one.")] = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Add the rows of other folders, such as one that came back from another machine.
+    """Add the rows of other folders, such as one from another machine.
 
     Examples:
 

@@ -23,12 +23,12 @@ def theory(
     out: Annotated[Path, typer.Option(help="Folder for the table, rows and figures.")] = Path(
         "paper/results/theory"
     ),
-    quick: Annotated[bool, typer.Option(help="The small grid, under a minute.")] = False,
+    quick: Annotated[bool, typer.Option(help="Run a small grid in under a minute.")] = False,
     only: Annotated[list[str] | None, typer.Option(help="Run this experiment only.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Another seed than the declared one.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed, if not the declared one.")] = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Check every claim of the paper and end with a table: claim, measured, paper, pass or fail.
+    """Check every claim of the paper, and print a table of claims, measurements and verdicts.
 
     The exit status is 1 when a claim fails, those known to be false as stated apart.
 
