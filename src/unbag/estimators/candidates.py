@@ -91,7 +91,7 @@ def _trees(*, natural: bool, few: bool, quick: bool) -> list[tuple[str, str, int
     elif few:
         found = [("em_process", "process", 3, 1), ("em_rate_small", "rate", 2, 3)]
     elif quick:
-        found = [("em_rate", "rate", 6, 2)]
+        found = [("em_rate", "rate", 6, 1)]
     else:
         found = [("em_rate_small", "rate", 4, 5), ("em_rate", "rate", 15, 5)]
     return found[:1] if quick else found

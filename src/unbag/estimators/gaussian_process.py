@@ -21,7 +21,7 @@ from unbag.estimators.regressor_base import BagRegressorBase
 from unbag.estimators.smooth_features import SmoothFeatures
 from unbag.randomness import draw_seed, numpy_generator
 
-CHUNK = 8192  # rows whose columns are in memory at once
+CHUNK = 1024  # rows whose columns are in memory, and in the cache, at once
 # Prior of the shares, noise first: a label is mostly noise, and few blocks of columns explain it.
 DIRICHLET = (2.0, 0.5, 0.5, 0.5)
 # Variance of an effect of natural groups, in units of that of a label, as powers of ten.
@@ -64,7 +64,7 @@ class ProcessModel(InstanceEstimator):
 
     def _linear(self, X: Array) -> Array:
         starts = range(0, len(X), CHUNK)
-        parts = [self.features_(X[i : i + CHUNK]) @ self.coef_ for i in starts]
+        parts = [self.features_(X[i : i + CHUNK]) @ np.float32(self.coef_) for i in starts]
         return np.concatenate(parts) + self.intercept_
 
     def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
