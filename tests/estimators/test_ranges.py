@@ -166,7 +166,7 @@ MALFORMED = {
     "too few": ({"upper": [2]}, "upper must hold one value per bag"),
     "a bag without an upper end": ({"upper": {0: 2}}, "bag 1 is missing"),
     "words": ({"upper": ["few", "many"]}, "upper must hold numbers"),
-    "noise beside ranges": ({"noise_variance": 1.0}, "without noise"),
+    "noise beside ranges": ({"noise_variance": 1.0}, "no noise"),
     "amounts": ({"task": "amount"}, "got task='amount'"),
     "several classes": (
         {"counts": None, "proportions": [[0.5, 0.5]] * 2, "upper": [[0.5, 0.5]] * 2},

@@ -322,7 +322,7 @@ def amount_bags(**change):
         (lambda: amount_bags(task="amount", proportions=[np.inf] * 6), "finite"),
         (lambda: amount_bags(proportions=None, sums=np.ones(5)), "sums must hold one value"),
         (lambda: amount_bags(sums=np.ones(6)), "exactly one of"),
-        (lambda: amount_bags(sums=np.ones(6), counts=np.ones(6)), "without counts"),
+        (lambda: amount_bags(sums=np.ones(6), counts=np.ones(6)), "no counts"),
         (lambda: amount_bags(proportions=None, sums=np.ones(6), task="binary"), "task='amount'"),
         (lambda: unbag.BagRidgeClassifier().fit_bags(amount_bags(task="amount")), "for labels"),
         (lambda: unbag.BagClassifier().fit(**good(), task="amount"), "for labels"),
