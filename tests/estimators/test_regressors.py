@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.linear_model import LinearRegression, Ridge
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -351,6 +351,24 @@ def several_classes():
 
 def fitted_ridge():
     return BagRidgeRegressor().fit(**good())
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        unbag.column_importance,
+        unbag.cross_fit_risk,
+        unbag.cross_fit_scores,
+        unbag.bag_learning_curve,
+        lambda model, *given, **bags: unbag.compare_models(model, model, *given, **bags),
+    ],
+)
+def test_what_is_for_classifiers_names_the_way_for_regressors(call, rng):
+    X, _, ids, averages = bagged(rng)
+    with pytest.raises(BagDataError, match="classifier here, got BagRidgeRegressor"):
+        call(BagRidgeRegressor().fit(X, averages[ids], bags=ids), X, averages[ids], bags=ids)
+    target = BagTarget(ids, averages[ids])
+    assert cross_val_score(BagRidgeRegressor(), X, target, cv=BagKFold(5)).mean() > 0.5
 
 
 def test_few_bags_have_no_interval():

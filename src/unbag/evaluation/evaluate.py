@@ -101,7 +101,7 @@ def evaluate(
     """
     check_choice("grouping", grouping, get_args(Grouping))
     model = model_or_scores
-    if hasattr(model, "predict") and not hasattr(model, "predict_proba") and is_regressor(model):
+    if predicts_amounts(model):
         task = "amount"
     given = {"noise_variance": noise_variance, "weights": weights}
     data = bags_to_score(model, X, y, bags=bags, task=task, **given)
@@ -168,10 +168,27 @@ def amounts_by(
     return evaluate_amounts(predictions, bags, confidence=confidence)
 
 
+def predicts_amounts(model: Any) -> bool:
+    """Whether a model is a regressor."""
+    classifies = hasattr(model, "predict_proba") or not hasattr(model, "predict")
+    return not classifies and is_regressor(model)
+
+
+def refuse_regressor(model: Any) -> None:
+    """Raise for a model of amounts where probabilities are needed."""
+    if predicts_amounts(model):
+        raise BagDataError(
+            f"model must be a classifier here, got {type(model).__name__}. Regressors are for "
+            "`evaluate`, and for cross_val_score(model, X, BagTarget(bags, y), cv=BagKFold(5))."
+        )
+
+
 def bags_to_score(
     model: Any, X: Any, y: Any, *, bags: Any, task: Task | None = None, **given: Any
 ) -> Bags:
     """Bags for a model's scores, without the instances, which only the model needs."""
+    if task != "amount":
+        refuse_regressor(model)
     instances = X if isinstance(X, Bags) else None
     y = in_class_order(y, getattr(model, "classes_", ()))
     data = as_bags(instances, y, bags=bags, task=task, **given)

@@ -193,7 +193,7 @@ def bag_learning_curve(
         raise BagDataError(
             f"shares must be at least two numbers above 0 and at most 1, got {list(given)}."
         )
-    target, data, folds, own = folds_of(X, y, bags, noise_variance, n_splits, least=2)
+    target, data, folds, own = folds_of(estimator, X, y, bags, noise_variance, n_splits, least=2)
     n_bags = [round(share * (1 - 1 / n_splits) * data.n_bags) for share in shares]
     if n_bags[0] < 2 or len(set(n_bags)) < len(n_bags):
         raise BagDataError(

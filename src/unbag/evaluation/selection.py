@@ -12,7 +12,7 @@ from unbag.arrays import Array
 from unbag.bags import BagKFold, Bags, BagTarget, as_bags, bags_of, variance_of
 from unbag.errors import BagDataError
 from unbag.evaluation.estimate import Estimate
-from unbag.evaluation.evaluate import scores_of
+from unbag.evaluation.evaluate import refuse_regressor, scores_of
 from unbag.evaluation.random_groups import MACRO, METRICS, evaluate_bags
 from unbag.evaluation.risk import estimate_risk
 from unbag.parallel import Executor, SerialExecutor
@@ -122,7 +122,7 @@ def cross_fit_risk(
     >>> cross_fit_risk(BagRidgeClassifier(), X, y, bags=ids).value < 0.2
     True
     """
-    target, data, folds, own = folds_of(X, y, bags, noise_variance, n_splits, least=2)
+    target, data, folds, own = folds_of(estimator, X, y, bags, noise_variance, n_splits, least=2)
     [scores] = fitted_scores(estimator, X, target, folds, executor)
     return estimate_risk(scores, data, loss=loss, confidence=confidence, parts=own)
 
@@ -152,14 +152,15 @@ def cross_fit_scores(
     array of shape (n_instances, n_classes) or (n_instances, n_labels)
         As by ``predict_proba``, in the order of `X`.
     """
-    target, _, folds, _ = folds_of(X, y, bags, noise_variance, n_splits)
+    target, _, folds, _ = folds_of(estimator, X, y, bags, noise_variance, n_splits)
     return fitted_scores(estimator, X, target, folds, executor)[0]
 
 
 def folds_of(
-    X: Any, y: Any, bags: Any, noise_variance: Any, n_splits: int, *, least: int = 1
+    estimator: Any, X: Any, y: Any, bags: Any, noise_variance: Any, n_splits: int, *, least: int = 1
 ) -> tuple[BagTarget, Bags, list[Fold], list[Array]]:
     """The target, its bags, the rows of each fold and the bags, `least` or more, that it judges."""
+    refuse_regressor(estimator)
     ids = bags_of(y, bags)
     if ids is None:
         raise BagDataError("Cross-fitting needs the bags: pass `bags`, or a BagTarget as y.")
