@@ -88,7 +88,6 @@ def test_names_of_models():
     [
         {"models": ("eprm",)},
         {"grouping": "by hand"},
-        {"epochs": 0},
         {"jobs": 0},
         {"held_out": 0.7},
         {"held_out": 20},

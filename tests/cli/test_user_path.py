@@ -258,7 +258,7 @@ def test_nets_learn_from_a_sample_too(tmp_path, rng):
     rate = np.bincount(group, x[:, 0] * x[:, 1] > 0) / 20
     columns = {f"x{i}": x[:, i] for i in range(8)}
     pq.write_table(pa.table({"g": group, "rate": rate[group], **columns}), tmp_path / "t.parquet")
-    options = ["--model", "ridge", "--model", "debiased_square", "--epochs", 3, "--memory", 1]
+    options = ["--model", "ridge", "--model", "debiased_square", "--memory", 1]
     named = ["--bag", "g", "--proportion", "rate"]
     place = tmp_path / "m"
     said = good("fit", tmp_path / "t.parquet", *named, *options, "--json", "-o", place)

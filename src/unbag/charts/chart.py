@@ -52,12 +52,6 @@ class Chart:
     `names` label the rows of "intervals" at y = 0, 1, 2 and so on, from the top. With `unit` both
     axes go from 0 to 1 and the diagonal is drawn, and with `whole` the ticks of the x axis are
     integers.
-
-    Examples
-    --------
-    >>> chart = Chart("Loss", "epoch", "loss", [Series([1, 2], [0.3, 0.2])])
-    >>> chart.svg().startswith("<svg")
-    True
     """
 
     title: str

@@ -51,10 +51,6 @@ def fit(
         Literal["auto", "random", "natural"],
         typer.Option(help="Whether bags are random groups of rows; auto tests it."),
     ] = "auto",
-    epochs: Annotated[
-        int | None,
-        typer.Option(min=1, help="Maximum epochs of a net; the default depends on the rows."),
-    ] = None,
     held_out: Annotated[
         float, typer.Option(min=0.05, max=0.4, help="Share of bags held out for evaluation.")
     ] = 0.2,
@@ -105,7 +101,6 @@ def fit(
             jobs=jobs,
             ray=ray,
             grouping=grouping,
-            epochs=epochs,
             held_out=held_out,
             seed=seed,
             memory=memory << 20,

@@ -51,8 +51,6 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
         Maximum passes over the bags. On tables the cross-fitted risk may choose fewer.
     bags_per_batch : int, optional
         By default about 500 instances' worth, and at least four.
-    redraw : bool
-        Whether batches are redrawn each epoch.
     schedule : {"constant", "cosine"}
         Learning rate: constant, or decreasing to zero along half a cosine.
     validation_share : float or None
@@ -144,7 +142,6 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
     learning_rate: float = 3e-3
     max_epochs: int = 200
     bags_per_batch: int | None = None
-    redraw: bool = True
     schedule: Literal["constant", "cosine"] = "constant"
     validation_share: float | None = 0.2
     refit: bool = True
@@ -161,6 +158,7 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
         settings = Settings.from_estimator(
             self,
             batch_seed=trial.seed,
+            redraw=True,
             progress=self.verbose,
         )
         on_a_table = isinstance(self.model, str) and data.X.ndim == 2

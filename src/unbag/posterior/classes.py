@@ -19,13 +19,7 @@ SUREST = -40.0
 
 
 def is_small(counts: Array) -> bool:
-    """Whether the law of these counts of one bag is computed exactly.
-
-    Examples
-    --------
-    >>> is_small(np.array([3, 3, 2])), is_small(np.full(10, 10))
-    (True, False)
-    """
+    """Whether the law of these counts of one bag is computed exactly."""
     below = np.delete(counts, counts.argmax())
     return math.prod(int(n) + 1 for n in below) * int(counts.sum()) <= EXACT_UP_TO
 

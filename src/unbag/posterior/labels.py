@@ -54,11 +54,7 @@ def tilted_posterior(logits: Array, counts: Array, sizes: Array) -> Array:
 
     The saddle point of the exact law. Its error is of the order of one over the variance of the
     count; counts of none and of all give it exactly.
-
-    Parameters
-    ----------
-    logits, counts, sizes
-        As for `tilt_to_counts`; counts may be 0 or the size of the bag.
+    Arguments are those of `tilt_to_counts`; counts may be 0 or the size of the bag.
     """
     return _tilted(logits, np.asarray(counts, dtype=float), np.asarray(sizes))[0]
 
@@ -127,13 +123,6 @@ def second_order(scores: Array, sizes: Array) -> tuple[Array, Array]:
     The Edgeworth expansion of the exact law: tilting alone, whose error is of the order of
     :math:`1 / V`, leaves out that a count between none and all is more certain than its labels.
     Posteriors of a bag add up to its count, as exact ones do.
-
-    Examples
-    --------
-    >>> logits = np.linspace(-1, 1, 20)
-    >>> found, variance = second_order(expit(logits), np.array([20]))
-    >>> bool(np.abs(found - exact_posterior(logits, [10], [20])).max() < 1e-3), variance.round(1)
-    (True, array([4.6]))
     """
     starts, own = np.cumsum(sizes) - sizes, scores * (1 - scores)
     variance = np.maximum(np.add.reduceat(own, starts), TINY)

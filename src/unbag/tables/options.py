@@ -58,8 +58,6 @@ class FitOptions:
         Needs the extra ``unbag[ray]``.
     grouping : {"auto", "random", "natural"}
         Whether bags are random groups of rows; "auto" tests it. See `BagStackingClassifier`.
-    epochs : int, optional
-        Maximum epochs of a net. By default 1 to 100, for about ten million rows in all.
     held_out : float
         Share of the bags held out for evaluation, 0.05 to 0.4.
     seed : int
@@ -79,7 +77,6 @@ class FitOptions:
     jobs: int | None = None
     ray: str | None = None
     grouping: Literal["auto", "random", "natural"] = "auto"
-    epochs: int | None = None
     held_out: float = 0.2
     seed: int = 0
     memory: int = 1 << 30
@@ -91,7 +88,6 @@ class FitOptions:
         for name in self.models:
             check_choice("models", name, MODELS)
         check_choice("grouping", self.grouping, ("auto", "random", "natural"))
-        check_whole("epochs", self.epochs, optional=True)
         check_whole("jobs", self.jobs, optional=True)
         low, high = HELD_OUT
         if not low <= self.held_out <= high:
@@ -101,9 +97,10 @@ class FitOptions:
         """Number of parallel fits on a table of this many values."""
         return self.jobs or (os.cpu_count() or 1 if n_values > MANY_VALUES else 1)
 
-    def epochs_on(self, n_rows: int) -> int:
-        """Maximum epochs on a table of this many rows."""
-        return self.epochs or min(max(ROWS_SEEN // n_rows, 1), 100)
+    @staticmethod
+    def epochs_on(n_rows: int) -> int:
+        """Maximum epochs of a net: 1 to 100, for about ten million rows in all."""
+        return min(max(ROWS_SEEN // n_rows, 1), 100)
 
 
 def candidates_of(options: FitOptions, bags: Bags) -> list[tuple[str, Any]]:

@@ -178,13 +178,7 @@ def _summary(values: Array) -> dict[str, float]:
 
 
 def histogram(values: Array, *, step: float | None) -> dict[str, list[float]]:
-    """Counts and edges; with few multiples of `step`, each has a bin.
-
-    Examples
-    --------
-    >>> histogram(np.array([20, 20, 21]), step=1)
-    {'counts': [2, 1], 'edges': [19.5, 20.5, 21.5]}
-    """
+    """Counts and edges; with few multiples of `step`, each has a bin."""
     low, high = float(values.min()), float(values.max())
     if step is not None and high - low < 2 * N_BINS * step:
         edges = step * np.arange(round(low / step) - 0.5, round(high / step) + 1)
@@ -226,13 +220,7 @@ def _versions() -> dict[str, str]:
 
 
 def plain(value: Any) -> Any:
-    """Convert to numbers, strings, lists and dicts; non-finite numbers become None.
-
-    Examples
-    --------
-    >>> plain({"a": np.float64("nan"), "b": (np.int64(1), 0.5), "c": np.ones(1)})
-    {'a': None, 'b': [1, 0.5], 'c': [1.0]}
-    """
+    """Convert to numbers, strings, lists and dicts; non-finite numbers become None."""
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
     if is_dataclass(value):

@@ -145,7 +145,7 @@ def load_grid(name: str) -> LeagueGrid:
     Examples
     --------
     >>> len(list(load_grid("peers").cells()))
-    96
+    102
     """
     if name not in GRIDS:
         raise ValueError(f"grid must be one of {', '.join(GRIDS)}, got {name!r}.")
