@@ -76,9 +76,9 @@ class SmoothFeatures:
 
     def _raw(self, X: Array, precision: type) -> tuple[Array, Array, Array]:
         centre = self.centre[: X.shape[1]]
-        values = (X - centre).astype(precision)
+        values: Array = (X - centre).astype(precision)
         steps = values[:, self.columns] > precision(self.thresholds - centre[self.columns])
-        waves: Array = np.cos(values @ precision(self.directions) + precision(self.phases))
+        waves = np.cos(values @ precision(self.directions) + precision(self.phases))
         return values, steps, waves
 
     @property
