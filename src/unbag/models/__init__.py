@@ -11,7 +11,7 @@ from unbag.models.nets import (
     join_moments,
     moments_of,
 )
-from unbag.models.radial import RadialUnits
+from unbag.models.radial_units import RadialUnits
 
 __all__ = [
     "KEY_SUFFIX",
