@@ -192,10 +192,10 @@ def test_natural_groups_may_have_blocks_a_smoothness_and_features_that_differ(tm
 def test_bags_of_the_fit_are_known_again(model):
     """The model was fitted on 240 of its 300 bags; the others evaluated it."""
     again = good("evaluate", model, "example:conversions", "--json")
-    assert json.loads(again.stdout)["share_seen"] == 240 / 300
+    assert json.loads(again.stdout)["training_share"] == 240 / 300
     assert "80 % of these bags" in " ".join(again.stderr.split())
     other = good("evaluate", model, "example:conversions_next", "--json")
-    assert json.loads(other.stdout)["share_seen"] == 0
+    assert json.loads(other.stdout)["training_share"] == 0
     assert "of these bags" not in other.stderr
 
 

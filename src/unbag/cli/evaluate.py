@@ -71,7 +71,7 @@ def evaluate(
             f"! The model was fitted on {100 * share:.3g} % of these bags, by their IDs, sizes and "
             "proportions: it may do worse on others."
         )
-    opt.answer(record | {"share_seen": share}, as_json)
+    opt.answer(record | {"training_share": share}, as_json)
 
 
 def roles_again(

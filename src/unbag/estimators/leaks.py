@@ -23,7 +23,7 @@ def warn_of_leaks(X: Any, data: Bags, encoder: TableEncoder | None) -> None:
         return
     columns = getattr(X, "column_names", getattr(X, "columns", range(data.X.shape[1])))
     names = columns if encoder is None else encoder.features
-    for name in _told_by_labels(data, names):
+    for name in _linear_in_labels(data, names):
         _warn(
             f"Column {name!r} of X follows the averages or counts of the bags exactly. A model "
             "reads them off it and learns little about single instances."
@@ -32,16 +32,16 @@ def warn_of_leaks(X: Any, data: Bags, encoder: TableEncoder | None) -> None:
         _warn(f"Column {name!r} of X is a copy of the bag IDs, by which a model memorises bags.")
 
 
-def _told_by_labels(data: Bags, names: Sequence[Any]) -> Iterator[Any]:
+def _linear_in_labels(data: Bags, names: Sequence[Any]) -> Iterator[Any]:
     """Columns with one value per bag that is a linear function of its averages or counts."""
     shares = data.proportions.reshape(data.n_bags, -1)
     sizes = data.sizes[:, None]
     values = data.X[data.rows[data.starts]].astype(float)
     values = values - values.mean(axis=0)
     found = np.zeros(len(names), bool)
-    for told in np.hstack([shares, shares * sizes, (1 - shares) * sizes]).T:
-        if len(np.unique(told)) > 2:  # any two values are a linear function of two others
-            gaps = told - told.mean()
+    for quantity in np.hstack([shares, shares * sizes, (1 - shares) * sizes]).T:
+        if len(np.unique(quantity)) > 2:  # any two values are a linear function of two others
+            gaps = quantity - quantity.mean()
             with np.errstate(all="ignore"):
                 explained = (gaps @ values) ** 2 / (gaps @ gaps * (values**2).sum(axis=0))
             found |= explained > 1 - SAME

@@ -294,13 +294,13 @@ def shrunk_to_constant(weights: Array, data: CrossFit) -> Array:
     own /= own.sum()
     root = np.sqrt(data.sizes)[:, None]
     base = means[:, constant]
-    said = root * _centred(np.einsum("m,imc->ic", own, means) - base, data.folds)
+    predicted = root * _centred(np.einsum("m,imc->ic", own, means) - base, data.folds)
     true = root * _centred(data.counts / data.sizes[:, None] - base, data.folds)
-    spread = (said**2).sum()
+    spread = (predicted**2).sum()
     if spread == 0:
         return weights
-    slope = (said * true).sum() / spread
-    variance = ((true - slope * said) ** 2).sum() / freedom / spread
+    slope = (predicted * true).sum() / spread
+    variance = ((true - slope * predicted) ** 2).sum() / freedom / spread
     kept = _share_learned(slope, max(variance, 1e-12))
     return kept * own + (1 - kept) * (np.arange(len(weights)) == constant)
 

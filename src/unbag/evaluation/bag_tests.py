@@ -217,8 +217,8 @@ def _missing_below(
 ) -> tuple[float, float, int]:
     inside = stats.binom.cdf(threshold - 1, sizes, prior) - stats.binom.pmf(0, sizes, prior)
     inside = np.where(sizes > threshold, np.clip(inside, 0, 1 - 1e-12), 0)
-    seen = ((counts >= 1) & (counts < threshold) & (sizes > threshold)).any()
-    chance = 1.0 if seen else float(np.exp(np.log1p(-inside).sum()))
+    small_counts = ((counts >= 1) & (counts < threshold) & (sizes > threshold)).any()
+    chance = 1.0 if small_counts else float(np.exp(np.log1p(-inside).sum()))
     return chance, float(inside.sum()), threshold
 
 

@@ -12,7 +12,7 @@ from unbag.tables.index import BagIndex
 KEPT = 1000
 
 
-def marks_of(index: BagIndex, positions: Array) -> str:
+def fingerprints_of(index: BagIndex, positions: Array) -> str:
     """Fingerprints of up to a thousand of the bags at these positions, as hexadecimal text.
 
     Bags with the smallest hashes are kept, so that two tables keep the same bags.
@@ -23,8 +23,8 @@ def marks_of(index: BagIndex, positions: Array) -> str:
     return marks.astype(">u4").tobytes().hex()
 
 
-def share_seen(index: BagIndex, marks: str) -> float:
-    """Share of a table's bags that have a fingerprint, by ID, size and proportion.
+def training_share(index: BagIndex, marks: str) -> float:
+    """Share of the bags of a table that were trained on, by ID, size and proportion.
 
     Another table may reuse IDs. So known IDs count only if most of them have the known size and
     proportion too.

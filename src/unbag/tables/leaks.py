@@ -24,7 +24,7 @@ def refuse_leaks(bags: Bags, encoder: TableEncoder) -> None:
 
     A model would read the labels off it, and be evaluated by the same labels.
     """
-    told = list(_told_by_labels(bags))
+    quantities = list(_label_quantities(bags))
     for column, place in encoder.places:
         if column.kind not in ("number", "boolean"):
             continue
@@ -34,7 +34,7 @@ def refuse_leaks(bags: Bags, encoder: TableEncoder) -> None:
         if np.ptp(means) == 0:
             continue
         constant = (low == high).all()
-        for what, values in told:
+        for what, values in quantities:
             gaps = np.abs((values - column.mean) / column.scale - means)
             if (gaps <= PRECISION * (1 + np.abs(means))).all():
                 _refuse(column.name, f"is {what}" if constant else f"has {what} as its mean")
@@ -47,7 +47,7 @@ def _refuse(name: str, what: str) -> None:
     )
 
 
-def _told_by_labels(bags: Bags) -> Iterator[tuple[str, Array]]:
+def _label_quantities(bags: Bags) -> Iterator[tuple[str, Array]]:
     proportions = bags.proportions.reshape(bags.n_bags, -1)
     rest = 1 - proportions.sum(axis=1)
     for share, words in [*((p, "") for p in proportions.T), (rest, " of other labels")]:

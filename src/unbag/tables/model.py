@@ -39,7 +39,7 @@ from unbag.evaluation.checks import Grouping
 from unbag.evaluation.evaluate import amounts_by, evaluate_grouped
 from unbag.frames import TableEncoder
 from unbag.frames.chunks import Chunk, prefetch, require
-from unbag.tables.fingerprints import share_seen
+from unbag.tables.fingerprints import training_share
 from unbag.tables.reading import TableSource, integer_columns, open_table
 from unbag.tables.roles import Roles
 from unbag.tables.scan import BagTable, make_bags_of, read_bags, scan_table
@@ -193,7 +193,7 @@ class TableModel:
             raise TableError(f"The model has {n} outputs, got {len(roles.targets)} columns.")
         rows = scan_table(table, roles, bag_table=bag_table, encoder=self.encoder)
         scores, bags = self._scored_bags(rows)
-        share = share_seen(rows.index, self.record.get("seen", ""))
+        share = training_share(rows.index, self.record.get("fingerprints", ""))
         if bags.task == "amount":
             return amounts_by(grouping, scores, bags, settings["confidence"]), share
         settings |= {"blocks": rows.index.blocks, "names": self.roles.targets}

@@ -19,7 +19,7 @@ from unbag.evaluation import (
     Evaluation,
     NaturalEvaluation,
 )
-from unbag.tables.fingerprints import marks_of
+from unbag.tables.fingerprints import fingerprints_of
 from unbag.tables.fit import TableFit, fit_table
 from unbag.tables.model import TableModel
 from unbag.tables.options import FitOptions
@@ -71,7 +71,7 @@ def fit_record(
 ) -> dict[str, Any]:
     found = fit.evaluation
     natural = isinstance(found, NaturalEvaluation)
-    seen = np.sort(np.concatenate([fit.split.training, fit.split.choosing]))
+    fitted = np.sort(np.concatenate([fit.split.training, fit.split.choosing]))
     settings = {name: getattr(options, name) for name in ("models", "quick", "held_out", "seed")}
     return plain(
         {
@@ -79,7 +79,7 @@ def fit_record(
             "made": datetime.now(UTC).isoformat(timespec="seconds"),
             "versions": _versions(),
             "data": data_record(table),
-            "seen": marks_of(table.index, seen),
+            "fingerprints": fingerprints_of(table.index, fitted),
             "settings": settings
             | {
                 "sampled": fit.sampled,
