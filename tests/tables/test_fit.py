@@ -80,6 +80,8 @@ def test_natural_groups_have_bounds_or_nothing_instead_of_an_error(rng, kind):
         assert found["bounds"]["error"]["low"] < found["bounds"]["error"]["high"]
         assert found["verdict"] in page and "always between" in page and "ROC" not in page
         assert "metrics" not in found and model.record["headline"] in repr(model)
+        with pytest.warns(BagDataWarning, match="was fitted on"):
+            assert "explain" in model.evaluate(pa.table(columns)).verdict  # natural as the fit's
     else:
         told = {name: one["low"] for name, one in found["metrics"].items() if name != "error"}
         assert all(name.startswith("prior") for name in told) and None not in told.values()

@@ -24,7 +24,7 @@ def evaluate(
     noise: opt.Noise = None,
     bags_table: opt.BagsTable = None,
     confidence: opt.Confidence = 0.95,
-    grouping: opt.Grouping = "random",
+    grouping: opt.Grouping = None,
     blocks: opt.Blocks = None,
     smoothness: opt.Smoothness = None,
     as_json: opt.Json = False,
@@ -49,9 +49,10 @@ def evaluate(
 
     if sum(map(bool, (proportion, count, average, total))) > 1:
         raise typer.BadParameter("give one of --proportion, --count, --average and --sum.")
+    fitted = TableModel.load(model)
+    grouping = grouping or fitted.grouping
     if grouping == "random" and not (blocks is None and smoothness is None):
         raise typer.BadParameter("--blocks and --smoothness need --grouping natural.")
-    fitted = TableModel.load(model)
     proportion = proportion or ([average] if average else None)
     count = count or ([total] if total else None)
     roles = roles_again(fitted.roles, bag, proportion, count, size, noise, blocks)

@@ -26,8 +26,8 @@ Bag = Annotated[str, typer.Option(help="Column with the bag of each row.")]
 BagAgain = Annotated[Name, typer.Option(help="Column of the bag, if not that of the fit.")]
 Confidence = Annotated[float, typer.Option(min=0.5, max=0.999, help="Level of the intervals.")]
 Grouping = Annotated[
-    Literal["random", "natural", "auto"],
-    typer.Option(help="Whether bags are random or natural groups of rows; auto tests it."),
+    Literal["random", "natural", "auto"] | None,
+    typer.Option(help="Whether bags are random or natural groups; auto tests it. Default: as fit."),
 ]
 Proportion = Annotated[
     Names, typer.Option(help="Column of the bag's share of positives; repeat for several classes.")

@@ -136,6 +136,11 @@ class TableModel:
             raise TableError("The table has no rows.")
         return pa.Table.from_batches(batches)
 
+    @property
+    def grouping(self) -> Grouping:
+        """What the groups of the fit were taken for."""
+        return getattr(self.classifier, "grouping_", "random")
+
     def evaluate(
         self,
         table: Any,
@@ -143,7 +148,7 @@ class TableModel:
         bag_table: Any = None,
         roles: Roles | None = None,
         confidence: float = 0.95,
-        grouping: Grouping = "random",
+        grouping: Grouping | None = None,
         smoothness: float | None = None,
     ) -> Evaluation | NaturalEvaluation | AmountEvaluation:
         """Error, AUC and more on the bags of a table, each with an interval.
@@ -158,18 +163,12 @@ class TableModel:
         confidence : float
         grouping : {"random", "natural", "auto"}
             Whether bags are random groups of rows, see `unbag.evaluate`. "auto" tests their
-            proportions and features.
+            proportions and features. By default as those of the fit.
         smoothness : float, optional
             As for `unbag.evaluate`.
         """
-        found, share = self.evaluate_with_overlap(
-            table,
-            bag_table=bag_table,
-            roles=roles,
-            grouping=grouping,
-            confidence=confidence,
-            smoothness=smoothness,
-        )
+        given: Any = {"grouping": grouping, "confidence": confidence, "smoothness": smoothness}
+        found, share = self.evaluate_with_overlap(table, bag_table=bag_table, roles=roles, **given)
         if share:
             message = f"The model was fitted on {100 * share:.3g} % of these bags; use new ones."
             warnings.warn(message, BagDataWarning, stacklevel=2)
@@ -181,11 +180,12 @@ class TableModel:
         *,
         bag_table: Any,
         roles: Roles | None,
-        grouping: Grouping = "random",
+        grouping: Grouping | None = None,
         **settings: Any,
     ) -> tuple[Evaluation | NaturalEvaluation | AmountEvaluation, float]:
         """The evaluation, and the share of bags on which the model was fitted."""
         roles = replace(roles or self.roles, task=self.classifier.task_)
+        grouping = grouping or self.grouping
         if grouping == "random":  # without blocks
             roles = replace(roles, block=None)
         if len(roles.targets) != len(self.roles.targets):
