@@ -64,9 +64,7 @@ class ProcessModel(InstanceEstimator):
 
     def _linear(self, X: Array) -> Array:
         starts = range(0, len(X), CHUNK)
-        # In double precision, so that the prediction of a row does not depend on other rows.
-        columns = (self.features_(X[i : i + CHUNK], precision=np.float64) for i in starts)
-        parts = [own @ self.coef_ for own in columns]
+        parts = [self.features_(X[i : i + CHUNK]) @ self.coef_ for i in starts]
         return np.concatenate(parts) + self.intercept_
 
     def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:

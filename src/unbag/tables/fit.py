@@ -288,7 +288,7 @@ def _without_claims(found: Evaluation) -> Evaluation:
 
 
 # Rows scored in all: a few seconds. One permutation of many bags is better than several of few.
-SCORED_ROWS = 300_000
+SCORED_ROWS = 250_000
 
 
 def table_importance(
