@@ -93,3 +93,12 @@ def test_help_and_version_load_no_heavy_library(question):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_reader_who_leaves_early_is_no_error():
+    reads, writes = os.pipe()
+    os.close(reads)
+    command = [sys.executable, "-c", "from unbag.cli import app; app()", "fit", "--help"]
+    done = subprocess.run(command, stdout=writes, stderr=subprocess.PIPE, text=True)
+    os.close(writes)
+    assert "error" not in done.stderr

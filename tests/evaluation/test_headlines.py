@@ -93,3 +93,16 @@ def test_words_are_escaped_and_folded_but_never_cut():
     stream = StringIO()
     Console(file=stream, width=60).print(table)
     assert stream.getvalue().count("y") == 200 and "[/red]" in stream.getvalue()
+
+
+def test_a_column_without_words_is_left_out():
+    shown = TextTable("", ("name", "nothing", "value"), [("a", "", "1"), ("b", "", "")])
+    assert "nothing" not in shown._repr_html_() and "value" in shown._repr_html_()
+    assert "nothing" in TextTable("", ("nothing",), [])._repr_html_()
+
+
+def test_bounds_that_meet_are_one_number():
+    """Nobody is predicted positive, so the error is the overall rate."""
+    y = bagged((np.arange(800) % 10 == 0).astype(float))
+    found = unbag.evaluate(np.full(800, 0.1), None, y, bags=IDS, grouping="natural")
+    assert found.headline.startswith("10.0 % error")

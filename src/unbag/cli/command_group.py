@@ -21,6 +21,8 @@ class CommandGroup(TyperGroup):
             with warnings.catch_warnings():
                 warnings.showwarning = _show_warning  # type: ignore[assignment]
                 return super().invoke(ctx)
+        except BrokenPipeError:
+            raise  # whoever read the output, such as `head`, has enough
         except (UnbagError, OSError) as error:
             _print_line(f"error: {error}", style="red")
             raise typer.Exit(1) from None

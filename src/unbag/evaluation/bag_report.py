@@ -102,7 +102,7 @@ class BagReport(Printed):
 VERDICTS = {
     "plausible": "No evidence against random bags with exact proportions.",
     "none": "No evidence against random bags, but the features do not predict the proportions.",
-    "upper": "These bags are not random: read the estimated risk as an upper limit.",
-    "lower": "These bags are not random: read the estimated risk as a lower limit.",
-    "unreliable": "These bags violate the assumptions: the estimated risk is unreliable.",
+    "upper": "These bags are not random: risks estimated from them are upper limits.",
+    "lower": "These bags are not random: risks estimated from them are lower limits.",
+    "unreliable": "These bags violate the assumptions: risks estimated from them are unreliable.",
 }

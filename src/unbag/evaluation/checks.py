@@ -51,8 +51,8 @@ CHECKS: dict[str, _Check] = {
     ),
     "homogeneity": _Check(
         feature_tests.homogeneity,
-        "Bags were grouped by something related to the features. Include it in the model; read "
-        "errors as upper limits and other metrics with care.",
+        "Bags were grouped by something related to the features. Include it in the model. "
+        "Estimated errors are upper limits; other metrics need care.",
     ),
     "one_value": _Check(
         feature_tests.one_value,
@@ -160,7 +160,7 @@ def check_bags(
     >>> by_feature = np.argsort(np.argsort(X[:, 1] + X[:, 0])) // 20
     >>> y = np.array([labels[by_feature == b].mean() for b in by_feature])
     >>> check_bags(X, y, bags=by_feature).verdict
-    'These bags are not random: read the estimated risk as an upper limit.'
+    'These bags are not random: risks estimated from them are upper limits.'
     """
     if bags is None and not isinstance(X, Bags) and not isinstance(y, BagTarget):
         raise BagDataError(

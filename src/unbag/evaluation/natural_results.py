@@ -103,7 +103,8 @@ class NaturalEvaluation(Printed):
     def headline(self) -> str:
         """Bounds of the error, beside the trivial baseline."""
         error, trivial = self["error"], self.baseline
-        words = f"{100 * error.low:.1f} to {100 * error.high:.1f} % error; {trivial}."
+        ends = {f"{100 * end:.1f}": None for end in (error.low, error.high)}  # may print alike
+        words = f"{' to '.join(ends)} % error; {trivial}."
         if error.low >= trivial.error:
             return f"{words} The model is not better than always predicting {trivial.prediction!r}."
         if self.explained_deviance.low > 0:
