@@ -1,6 +1,6 @@
 """`python -m unbag`."""
 
-from unbag.cli import main
+from unbag.cli import app
 
 if __name__ == "__main__":
-    main()
+    app()

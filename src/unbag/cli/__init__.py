@@ -47,8 +47,3 @@ def _options(
     ] = False,
 ) -> None:
     """Learn a classifier for single instances from the average labels of bags."""
-
-
-def main() -> None:
-    """Run the command line."""
-    app()

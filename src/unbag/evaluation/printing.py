@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from io import StringIO
-from itertools import compress
 from typing import Any, ClassVar
 
 
@@ -20,13 +19,9 @@ class TextTable:
     before: str = ""
     after: str = ""
 
-    def _lines(self) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-        """Columns and rows without the columns that are empty in every row."""
-        if not self.rows:
-            return self.columns, self.rows
-        kept = [any(cells) for cells in zip(*self.rows, strict=True)]
-        columns, *rows = (list(compress(line, kept)) for line in (self.columns, *self.rows))
-        return columns, rows
+    def _lines(self) -> list[tuple[str, ...]]:
+        parts = zip(self.columns, *self.rows, strict=True)
+        return list(zip(*(part for part in parts if any(part[1:]) or not self.rows), strict=True))
 
     def __rich__(self) -> Any:
         from rich.console import Group
@@ -34,8 +29,8 @@ class TextTable:
         from rich.text import Text
 
         table = Table(title=Text(self.title))
-        columns, rows = self._lines()
-        for name in columns:  # long names are folded, never cut off
+        names, *rows = self._lines()
+        for name in names:  # long names are folded, never cut off
             table.add_column(Text(name), overflow="fold")
         for row in rows:  # names may look like markup
             table.add_row(*map(Text, row))
@@ -43,8 +38,8 @@ class TextTable:
         return Group(*(part for part in parts if part))
 
     def _repr_html_(self) -> str:
-        columns, rows = self._lines()
-        head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+        names, *rows = self._lines()
+        head = "".join(f"<th>{escape(name)}</th>" for name in names)
         lines = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
         body = "".join(f"<tr>{line}</tr>" for line in (head, *lines))
         table = f"<table><caption>{escape(self.title)}</caption>{body}</table>"
