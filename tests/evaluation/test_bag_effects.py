@@ -6,7 +6,7 @@ from scipy import special, stats
 
 from unbag.bags import Bags
 from unbag.errors import BagDataError
-from unbag.evaluation.bag_effects import _Likelihood, estimate_bag_effects, exact_counts
+from unbag.evaluation.bag_effects import _Likelihood, estimate_bag_effects
 
 
 def grouped(rng, sizes, *, deviation, shift=0.3, rare=0.0):
@@ -24,7 +24,7 @@ def grouped(rng, sizes, *, deviation, shift=0.3, rare=0.0):
 
 
 def likelihood_of(probabilities, bags):
-    return _Likelihood(probabilities, exact_counts(bags, "Effects are estimated"), bags)
+    return _Likelihood(probabilities, np.rint(bags.proportions * bags.sizes), bags)
 
 
 def p_values(rng, sizes, n_draws, **options):

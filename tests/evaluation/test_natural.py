@@ -1,5 +1,6 @@
 """Natural groups: bounds by brute force, expectations and intervals by simulation."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -94,6 +95,68 @@ def test_if_right_is_the_expectation_given_the_counts_whatever_the_bag_effects(s
         assert found[name].if_right == pytest.approx(wanted)
 
 
+CLASS_COUNTS = {
+    "multiclass": [[1, 1, 1], [0, 0, 1], [2, 2, 0]],
+    "multilabel": [[1, 3, 2], [0, 0, 1], [2, 1, 4]],
+}
+
+
+def class_bags(task):
+    sizes = np.array([3, 1, 4])
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    proportions = np.array(CLASS_COUNTS[task]) / sizes[:, None]
+    return Bags.from_arrays(np.zeros(8), offsets=offsets, proportions=proportions, task=task)
+
+
+def every_class_labeling(bags, task):
+    """All label matrices with the counts of the bags."""
+    rows = list(product([0, 1], repeat=3) if task == "multilabel" else np.eye(3, dtype=int))
+    counts = np.rint(bags.proportions * bags.sizes[:, None]).astype(int)
+    per_bag = [
+        [found for found in product(rows, repeat=size) if (np.sum(found, axis=0) == own).all()]
+        for size, own in zip(bags.sizes, counts, strict=True)
+    ]
+    return [np.concatenate(parts) for parts in product(*per_bag)]
+
+
+@pytest.mark.parametrize("task", ["multiclass", "multilabel"])
+def test_bounds_and_expectations_of_several_outputs_by_all_labelings(task, rng):
+    bags, scores = class_bags(task), rng.dirichlet(np.ones(3), size=8)
+    if task == "multilabel":
+        scores = rng.uniform(0.1, 0.9, size=(8, 3))
+    hard = np.eye(3)[scores.argmax(axis=1)] if task == "multiclass" else scores > 0.5
+    labelings = every_class_labeling(bags, task)
+    odds = scores if task == "multiclass" else scores / (1 - scores)
+    weights = [np.prod(odds[labels == 1]) for labels in labelings]
+    wrong = {"multiclass": lambda y: np.mean((hard * y).sum(axis=1) == 0)}
+    wrong["multilabel"] = lambda y: np.mean(hard != y)
+    metrics = {"error": wrong[task]}
+    for i in range(3):
+        metrics[f"recall[{i}]"] = lambda y, i=i: sk.recall_score(y[:, i], hard[:, i])
+        metrics[f"f1[{i}]"] = lambda y, i=i: sk.f1_score(y[:, i], hard[:, i])
+        metrics[f"auc[{i}]"] = lambda y, i=i: sk.roc_auc_score(y[:, i], scores[:, i])
+        metrics[f"brier[{i}]"] = lambda y, i=i: np.mean((y[:, i] - scores[:, i]) ** 2)
+    found = unbag.evaluate(scores, bags, grouping="natural")
+    for name, metric in metrics.items():
+        values = [metric(labels) for labels in labelings]
+        assert [found[name].low, found[name].high] == pytest.approx([min(values), max(values)])
+        assert found[name].if_right == pytest.approx(np.average(values, weights=weights)), name
+    assert len(found.calibration) == 3 and found.effects is None
+    assert "effects" not in found.verdict and found.plot_calibration() is not None
+
+
+def test_two_classes_explain_as_much_as_one_label(rng):
+    scores, _, bags = world(rng)
+    both = np.column_stack([1 - bags.proportions, bags.proportions])
+    of_classes = replace(bags, proportions=both, task="multiclass")
+    one = evaluate_natural(scores, bags)
+    two = evaluate_natural(np.column_stack([1 - scores, scores]), of_classes)
+    assert vars(two.explained_deviance) == pytest.approx(vars(one.explained_deviance))
+    for end in ("low", "high", "if_right"):
+        assert getattr(two["error"], end) == pytest.approx(getattr(one["error"], end))
+        assert getattr(two["recall[1]"], end) == pytest.approx(getattr(one["recall"], end))
+
+
 def world(rng, *, n_bags=40, size=15, effect=0.0, hidden=0.0, slope=1.0):
     """Groups that differ in an observed feature, in a hidden one, and by effects of their own."""
     x = rng.normal(size=(n_bags, 1)) + rng.normal(size=(n_bags, size))
@@ -176,7 +239,7 @@ def test_blocks_widen_the_interval_and_cover(rng):
 def test_calibration_of_groups_and_the_verdict(rng):
     scores, _, bags = world(rng, n_bags=80)
     found = evaluate_natural(scores, bags)
-    curve = found.calibration
+    [curve] = found.calibration
     inside = (curve.low <= curve.x) & (curve.x <= curve.high)
     assert len(curve.x) == 10 and inside.mean() >= 0.7
     assert found.effects.p_value > 0.001
@@ -265,12 +328,12 @@ def test_malformed_arguments(change, words):
         unbag.evaluate(options.pop("scores"), small_bags(), **options)
 
 
-def test_noise_rounding_and_several_classes_are_refused():
+def test_noise_and_rounding_are_refused_and_smoothness_for_several_classes():
     half = np.full((40, 1), 0.5)
     ids = np.repeat([0, 1], 20)
     noisy = Bags.from_arrays(half, bags=ids, proportions=[0.4, 0.61], noise_variance=0.01)
     several = Bags.from_arrays(half, bags=ids, proportions=[[0.5, 0.5], [0.25, 0.75]])
     with pytest.raises(BagDataError, match="Noisy or rounded"):
         unbag.evaluate(half, noisy, grouping="natural")
-    with pytest.raises(BagDataError, match="one class against the rest"):
-        unbag.evaluate(np.full((40, 2), 0.5), several, grouping="natural")
+    with pytest.raises(BagDataError, match="Evaluate one of them against the rest"):
+        unbag.evaluate(np.full((40, 2), 0.5), several, grouping="natural", smoothness=0.5)

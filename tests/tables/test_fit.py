@@ -76,9 +76,11 @@ def test_natural_groups_have_bounds_or_nothing_instead_of_an_error(rng, kind):
         options=FitOptions(models=("prior", "logistic"), grouping="natural"),
     )
     found, page = model.record["evaluation"], unescape(render_report(model.record))
-    if kind == "counts":
+    if kind != "noise":
         assert found["bounds"]["error"]["low"] < found["bounds"]["error"]["high"]
+        assert ("recall[other]" in found["bounds"]) == (kind == "classes")
         assert found["verdict"] in page and "always between" in page and "ROC" not in page
+        assert model.record["importance"]["columns"][0]["name"] == "x"
         assert "metrics" not in found and model.record["headline"] in repr(model)
         with pytest.warns(BagDataWarning, match="was fitted on"):
             assert "explain" in model.evaluate(pa.table(columns)).verdict  # natural as the fit's

@@ -80,7 +80,10 @@ def estimate_bag_effects(probabilities: Any, bags: Bags, *, confidence: float = 
     effects too.
     """
     check_share("confidence", confidence)
-    counts = exact_counts(bags, "Bag effects are estimated")
+    check_exact_counts(bags, "Bag effects are estimated")
+    if bags.task != "binary":
+        raise BagDataError(f"bags must have one label, got {bags!r}. Take one against the rest.")
+    counts = np.rint(bags.proportions * bags.sizes)
     values = np.asarray(probabilities, dtype=float)
     if values.shape != (len(bags.X),) or not ((values >= 0) & (values <= 1)).all():
         raise BagDataError(
@@ -100,19 +103,19 @@ def estimate_bag_effects(probabilities: Any, bags: Bags, *, confidence: float = 
 
 
 def has_exact_counts(bags: Bags) -> bool:
-    """Whether the bags determine exact counts of one label."""
-    one = bags.task == "binary" and bags.noise_variance is None
-    return one and bool(are_whole_counts(bags.proportions[:, None], bags.sizes).all())
+    """Whether the bags determine exact counts of labels."""
+    if bags.task == "amount" or bags.noise_variance is not None:
+        return False
+    return bool(are_whole_counts(bags.proportions.reshape(bags.n_bags, -1), bags.sizes).all())
 
 
-def exact_counts(bags: Bags, what: str) -> Array:
-    """Number of positives in each bag; raise if the bags do not determine it."""
+def check_exact_counts(bags: Bags, what: str) -> None:
+    """Raise if the bags do not determine counts of labels."""
     if not has_exact_counts(bags):
         raise BagDataError(
-            f"{what} from exact counts of one label, got {bags!r}. Take one class against the "
-            "rest. Noisy or rounded proportions do not determine counts."
+            f"{what} from exact counts of labels, got {bags!r}. Noisy or rounded proportions do "
+            "not determine counts."
         )
-    return np.rint(bags.proportions * bags.sizes)
 
 
 class _Likelihood:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -130,7 +129,6 @@ def evaluate_grouped(
     blocks: Any = None,
     smoothness: float | None = None,
     noise_kurtosis: float = LAPLACE_KURTOSIS,
-    names: Sequence[str] = (),
     tested: Bags | None = None,
     **options: Any,
 ) -> Evaluation | NaturalEvaluation:
@@ -146,7 +144,7 @@ def evaluate_grouped(
     if grouping == "natural":
         options |= {"blocks": blocks, "smoothness": smoothness, "grouping": sentence}
         return evaluate_natural(scores, bags, **options)
-    found = evaluate_bags(scores, bags, noise_kurtosis=noise_kurtosis, names=names, **options)
+    found = evaluate_bags(scores, bags, noise_kurtosis=noise_kurtosis, **options)
     return replace(found, grouping=sentence)
 
 

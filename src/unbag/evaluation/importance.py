@@ -212,10 +212,8 @@ def _fall(
     scores: Array, permuted: Iterator[Array], bags: Bags, loss: Loss, confidence: float
 ) -> Estimate:
     """Drop in the explained deviance, without an interval."""
-    if bags.task != "binary":
-        raise BagDataError("Importance from natural groups takes one label: one class or the rest.")
-    before = explained_deviance(scores[:, 0], bags).value
-    after = np.mean([explained_deviance(other[:, 0], bags).value for other in permuted])
+    before = explained_deviance(scores, bags).value
+    after = np.mean([explained_deviance(other, bags).value for other in permuted])
     about = (-np.inf, np.inf, bags.n_bags, confidence, "natural groups")
     return Estimate(float(before - after), np.nan, np.nan, np.nan, *about)
 

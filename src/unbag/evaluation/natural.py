@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +13,14 @@ from unbag.arguments import check_share, check_whole
 from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.bags.reading import read_blocks
-from unbag.evaluation.bag_effects import estimate_bag_effects, exact_counts
+from unbag.errors import BagDataError
+from unbag.evaluation.bag_effects import check_exact_counts, estimate_bag_effects
 from unbag.evaluation.confusion import CELLS, DECISION_METRICS
 from unbag.evaluation.estimate import Estimate, jackknife_estimate
 from unbag.evaluation.natural_linear import check_reach, metric_positions
 from unbag.evaluation.natural_results import Bounds, NaturalEvaluation
 from unbag.evaluation.results import trivial_baseline
-from unbag.evaluation.risk import checked_scores
+from unbag.evaluation.risk import checked_scores, decisions
 from unbag.evaluation.score_metrics import Curve
 from unbag.posterior import bag_posterior
 
@@ -33,6 +36,7 @@ def evaluate_natural(
     blocks: Any = None,
     smoothness: float | None = None,
     grouping: str = "Bags were declared natural groups.",
+    names: Sequence[Any] = (),
 ) -> NaturalEvaluation:
     """Evaluate probabilities on bags that are not random groups; see `unbag.evaluate`.
 
@@ -40,30 +44,52 @@ def evaluate_natural(
     ----------
     duncan1953alternative
     """
-    exact_counts(bags, "Natural groups are evaluated")
+    check_exact_counts(bags, "Natural groups are evaluated")
+    binary = bags.task == "binary"
     if smoothness is not None:
         check_reach("smoothness", smoothness)
+        if not binary:
+            raise BagDataError(
+                f"smoothness must be None for {bags.n_outputs} classes or labels, got "
+                f"{smoothness!r}. Evaluate one of them against the rest."
+            )
     check_share("confidence", confidence)
     check_whole("n_bins", n_bins)
-    values = checked_scores(scores, bags)[:, 0]
+    values = checked_scores(scores, bags)
     units = read_blocks(blocks, bags.bag_of_row, bags.ids)
     hard = bool(((values == 0) | (values == 1)).all())
     posterior = None if hard else bag_posterior(values, bags)
     # Bags of one show no effects, and neither do bags without any positive or negative.
-    shown = not hard and (bags.sizes > 1).any() and bags.prior not in (0, 1)
+    shown = binary and not hard and (bags.sizes > 1).any() and bags.prior not in (0, 1)
+    effects = estimate_bag_effects(values[:, 0], bags, confidence=confidence) if shown else None
     options: dict[str, Any] = {"smoothness": smoothness, "units": units, "confidence": confidence}
     return NaturalEvaluation(
-        metric_bounds(values, bags, posterior, **options),
+        metric_bounds(*_single(0, values, bags, posterior), **options)
+        if binary
+        else bounds_by_output(values, bags, posterior, names),
         explained_deviance=explained_deviance(values, bags, units, confidence=confidence),
-        effects=estimate_bag_effects(values, bags, confidence=confidence) if shown else None,
-        calibration=group_calibration(values, bags, n_bins, confidence),
+        effects=effects,
+        calibration=[
+            group_calibration(*_single(i, values, bags)[:2], n_bins, confidence)
+            for i in range(bags.n_outputs)
+        ],
         grouping=grouping,
         smoothness=smoothness,
         n_bags=bags.n_bags,
         n_instances=bags.n_instances,
         confidence=confidence,
-        baseline=trivial_baseline(bags),
+        baseline=trivial_baseline(bags, names),
+        names=list(names),
     )
+
+
+def _single(
+    output: int, scores: Array, bags: Bags, posterior: Array | None = None
+) -> tuple[Array, Bags, Array | None]:
+    """One class against the rest, or one label."""
+    proportions = bags.proportions.reshape(bags.n_bags, -1)[:, output]
+    own = replace(bags, proportions=proportions, task="binary")
+    return scores[:, output], own, None if posterior is None else posterior[:, output]
 
 
 def extreme_labels(scores: Array, bags: Bags) -> tuple[Array, Array]:
@@ -123,31 +149,63 @@ def metric_bounds(
     return bounds
 
 
+def bounds_by_output(
+    scores: Array, bags: Bags, posterior: Array | None, names: Sequence[Any]
+) -> dict[str, Bounds]:
+    """Bounds of the error, and of the metrics of each class against the rest, or of each label."""
+    hard, found, errors = decisions(scores, bags.task), {}, []
+    for i, name in enumerate(names if len(names) else range(bags.n_outputs)):
+        by_score = metric_bounds(*_single(i, scores, bags, posterior))
+        by_decision = metric_bounds(*_single(i, hard, bags, posterior))
+        errors.append(by_decision.pop("error"))
+        for metric, bounds in by_decision.items():
+            chosen = bounds if metric in DECISION_METRICS else by_score[metric]
+            found[f"{metric}[{name}]"] = chosen
+    if bags.task == "multiclass":
+        error = _class_error(hard, bags, posterior)
+    else:
+        ends = ((e.low, e.high, e.if_right) for e in errors)
+        error = Bounds(*np.mean(list(ends), axis=0).tolist())
+    return {"error": error} | found
+
+
+def _class_error(hard: Array, bags: Bags, posterior: Array | None) -> Bounds:
+    """Bounds of the share of wrong classes, from the counts of both in each bag (D24)."""
+    true, predicted = bags.proportions * bags.sizes[:, None], bags.mean(hard) * bags.sizes[:, None]
+    most = np.minimum(true, predicted).sum()
+    least = np.maximum(true + predicted - bags.sizes[:, None], 0).sum()
+    right = np.nan if posterior is None else (hard * posterior)[bags.rows].sum()
+    return Bounds(*(1 - np.array([most, least, right]) / bags.n_instances).tolist())
+
+
 def explained_deviance(
     scores: Array, bags: Bags, units: Array | None = None, *, confidence: float = 0.95
 ) -> Estimate:
     r"""Share of the deviance of bag rates that mean scores explain, and a constant rate does not.
 
     .. math:: 1 - \frac{\sum_i k_i\, d(a_i, \bar f_i)}{\sum_i k_i\, d(a_i, \bar a)},
-              \quad d(a, f) = a \log \frac a f + (1 - a) \log \frac{1 - a}{1 - f}
+              \quad d(a, f) = \sum_c a_c \log \frac{a_c}{f_c}
 
+    summed over classes, or over each label and its complement.
     Below zero, a constant is better. Nothing is assumed of the grouping but that bags, or blocks of
     them, whose numbers are `units`, are independent (D26).
     """
     units = np.arange(bags.n_bags) if units is None else units
-    means = np.clip(bags.mean(scores), 1e-9, 1 - 1e-9)
-    rates, sizes = bags.proportions, bags.sizes.astype(float)
-    most = special.xlogy(rates, rates) + special.xlogy(1 - rates, 1 - rates)
-    fit = rates * np.log(means) + (1 - rates) * np.log1p(-means)
-    parts = np.stack([sizes * (most - fit), sizes * most, sizes, sizes * rates], axis=1)
+    means, rates = (v.reshape(bags.n_bags, -1) for v in (bags.mean(scores), bags.proportions))
+    if bags.task != "multiclass":
+        means, rates = (np.hstack([v, 1 - v]) for v in (means, rates))
+    most = special.xlogy(rates, rates).sum(axis=1)
+    fit = (rates * np.log(np.clip(means, 1e-9, 1))).sum(axis=1)
+    sizes = bags.sizes.astype(float)
+    parts = np.column_stack([sizes * (most - fit), sizes * most, sizes, sizes[:, None] * rates])
     sums = np.stack([np.bincount(units, column) for column in parts.T], axis=1)
     return jackknife_estimate(_explained, sums, confidence=confidence, below_one=True)
 
 
 def _explained(sums: Array) -> Any:
-    fit, most, size, positives = np.moveaxis(sums, -1, 0)
-    rate = np.clip(positives / size, 0, 1)
-    constant = most - size * (special.xlogy(rate, rate) + special.xlogy(1 - rate, 1 - rate))
+    fit, most, size, *counts = np.moveaxis(sums, -1, 0)
+    rates = np.clip(np.array(counts) / size, 0, 1)
+    constant = most - size * special.xlogy(rates, rates).sum(axis=0)
     return 1 - fit / np.where(constant > 1e-9 * size, constant, np.nan)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from unbag.charts import Chart, calibration_chart
 from unbag.evaluation.bag_effects import BagEffects
 from unbag.evaluation.estimate import Estimate
 from unbag.evaluation.printing import Printed, TextTable
-from unbag.evaluation.results import Baseline
+from unbag.evaluation.results import Baseline, named_curves
 from unbag.evaluation.score_metrics import Curve
 from unbag.extras import import_extra
 
@@ -67,9 +67,10 @@ class NaturalEvaluation(Printed):
     explained_deviance : Estimate
         Share of the deviance of bag rates that the scores explain.
     effects : BagEffects, optional
-        Deviation of the bags' own effects, and its test; None if the bags cannot show it.
-    calibration : Curve
-        Observed (y) against expected rate (x) of groups of bags.
+        Deviation of the bags' own effects, and its test; None if the bags cannot show it, and for
+        several classes or labels.
+    calibration : list of Curve
+        Observed (y) against expected rate (x) of groups of bags, for each class or label.
     grouping : str
         Why the bags are treated as natural groups.
     smoothness : float, optional
@@ -78,18 +79,21 @@ class NaturalEvaluation(Printed):
     confidence : float
     baseline : Baseline
         The error of always predicting the most frequent label.
+    names : list
+        Of classes or labels; empty for two classes.
     """
 
     bounds: dict[str, Bounds]
     explained_deviance: Estimate
     effects: BagEffects | None
-    calibration: Curve
+    calibration: list[Curve]
     grouping: str
     smoothness: float | None
     n_bags: int
     n_instances: int
     confidence: float
     baseline: Baseline
+    names: list[Any] = field(default_factory=list)
 
     def __getitem__(self, name: str) -> Bounds:
         if name not in self.bounds:
@@ -119,6 +123,8 @@ class NaturalEvaluation(Printed):
         words = f"Scores explain {self.explained_deviance} of the deviance of bag rates."
         if np.isnan(self["error"].if_right):
             return f"{words} Scores are not probabilities, so only the bounds are given."
+        if len(self.calibration) > 1:
+            return words
         if self.effects is None:
             return f"{words} These bags cannot show effects of their own."
         found = str(self.effects)
@@ -167,7 +173,7 @@ class NaturalEvaluation(Printed):
 
     def plot_calibration(self) -> Chart:
         """The observed against the expected rate of groups of bags."""
-        return calibration_chart({"": vars(self.calibration)})
+        return calibration_chart(named_curves(self.names, self.calibration))
 
 
 def _number(value: float) -> str:

@@ -65,6 +65,12 @@ def trivial_baseline(bags: Any, names: Sequence[Any] | Array = ()) -> Baseline:
     return Baseline(name, float(np.minimum(prior, 1 - prior).mean()))
 
 
+def named_curves(names: Sequence[Any], curves: Sequence[Curve]) -> dict[str, dict[str, Any]]:
+    """Curves of classes or labels by name."""
+    names = names or [f"class {number}" for number in range(len(curves))]
+    return {name: vars(curve) for name, curve in zip(names, curves, strict=True)}
+
+
 class EstimateTable(Printed):
     """Estimates by name, displayed as a table."""
 
@@ -160,21 +166,17 @@ class Evaluation(EstimateTable):
 
     def plot_roc(self) -> Chart:
         """The ROC curve, or one per class or label, with its pointwise band."""
-        return roc_chart(self._by_name(self.roc))
+        return roc_chart(named_curves(self.names, self.roc))
 
     def plot_calibration(self) -> Chart:
         """The share of positives against the mean score of each bin."""
-        return calibration_chart(self._by_name(self.calibration))
+        return calibration_chart(named_curves(self.names, self.calibration))
 
     def plot_residuals(self) -> Chart:
         """The histogram of the bags' residuals."""
         counts, edges = np.histogram(self.residuals, bins="auto")
         bars = Series(edges.tolist(), counts.tolist(), kind="bars")
         return Chart("Residuals of bags", "mean score minus proportion", "bags", [bars])
-
-    def _by_name(self, curves: Sequence[Curve]) -> dict[str, dict[str, Any]]:
-        names = self.names or [f"class {number}" for number in range(len(curves))]
-        return {name: vars(curve) for name, curve in zip(names, curves, strict=True)}
 
 
 @dataclass(frozen=True)

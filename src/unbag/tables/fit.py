@@ -264,7 +264,7 @@ def _judged(
     natural = getattr(classifier, "grouping_", "random") == "natural"
     if natural and has_exact_counts(bags):
         own = None if blocks is None else blocks[split.judging]
-        found = evaluate_natural(scores, bags, blocks=own, grouping=NATURAL)
+        found = evaluate_natural(scores, bags, blocks=own, grouping=NATURAL, names=names)
     else:
         random = evaluate_bags(scores, bags, names=names)
         found = _without_claims(random) if natural else random
@@ -296,10 +296,10 @@ def table_importance(
 ) -> ColumnImportance | None:
     """Importance of whole columns for a classifier of encoded rows, on some of the bags.
 
-    None for natural groups with several outputs or noise, for which there is no measure.
+    None for natural groups with noise, for which there is no measure.
     """
     natural = getattr(classifier, "grouping_", "random") == "natural"
-    if natural and (bags.task != "binary" or bags.noise_variance is not None):
+    if natural and bags.noise_variance is not None:
         return None
     places = {column.name: list(range(s.start, s.stop)) for column, s in encoder.places}
     max_rows = max(SCORED_ROWS // len(places), 500)

@@ -197,7 +197,7 @@ def evaluation_record(found: AnyEvaluation) -> dict[str, Any]:
     """Metrics with intervals, or with bounds for natural groups, and curves (amounts have none)."""
     more: dict[str, Any] = {"metrics": found.to_dict()}
     if isinstance(found, NaturalEvaluation):
-        more = found.to_dict() | {"calibration": [found.calibration]}
+        more = found.to_dict() | {"calibration": found.calibration}
     kept = ("roc", "calibration", "confusion", "task", "n_bags", "n_instances", "confidence")
     return plain(
         {
