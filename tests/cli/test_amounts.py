@@ -70,9 +70,9 @@ def test_the_report_is_made_again(folder, tmp_path):
 
 AVERAGE = ["--average", "energy"]
 MALFORMED = {
-    "average beside proportion": (FIT, [*AVERAGE, "--proportion", "x"], "amounts, too, by"),
-    "average beside sum": (FIT, [*AVERAGE, "--sum", "x"], "amounts, too, by"),
-    "neither": (FIT, [], "amounts, too, by"),
+    "average beside proportion": (FIT, [*AVERAGE, "--proportion", "x"], "give one of --proportion"),
+    "average beside sum": (FIT, [*AVERAGE, "--sum", "x"], "give one of --proportion"),
+    "neither": (FIT, [], "give one of --proportion"),
     "no such column": (FIT, ["--average", "water"], "'water'"),
     "a word": (FIT, ["--average", "colour"], "colour"),
     "natural groups": (FIT, [*AVERAGE, "--grouping", "natural"], "random groups of rows"),

@@ -53,10 +53,10 @@ def torch_gradient(bags, raw):
 def test_the_gradient_is_that_of_the_rule(rng, task):
     bags = random_bags(rng, task)
     raw = rng.normal(size=(bags.n_instances, bags.n_outputs))
-    gradient, _ = BagGradients(bags)(raw)
+    gradient, _ = BagGradients(bags, learning_rate=0.1)(raw)
     np.testing.assert_allclose(gradient, torch_gradient(bags, raw), rtol=1e-10, atol=1e-12)
     # and the comparison can fail: without centring it is another loss
-    uncentred = BagGradients(bags)
+    uncentred = BagGradients(bags, learning_rate=0.1)
     uncentred.spread_weight *= 1.01
     assert not np.allclose(uncentred(raw)[0], torch_gradient(bags, raw), rtol=1e-4)
 
@@ -65,7 +65,7 @@ def test_the_gradient_is_that_of_the_rule(rng, task):
 def test_the_curvature_is_the_diagonal_of_gauss_newton(rng, task):
     """Against second differences of the loss with the link made linear at the point."""
     bags = random_bags(rng, task, noise_variance=rng.random(15))
-    gradients = BagGradients(bags)
+    gradients = BagGradients(bags, learning_rate=0.1)
     raw = rng.normal(size=(bags.n_instances, bags.n_outputs))
     scores, n = scores_of_raw(raw, task), bags.n_instances
 
@@ -88,7 +88,10 @@ def test_noisy_bags_weigh_less(rng):
     noisy = Bags(
         exact.X, exact.rows, exact.sizes, exact.proportions, exact.ids, np.full(15, 0.5), "binary"
     )
-    assert (BagGradients(noisy).weights < BagGradients(exact).weights).all()
+    assert (
+        BagGradients(noisy, learning_rate=0.1).weights
+        < BagGradients(exact, learning_rate=0.1).weights
+    ).all()
 
 
 @pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel"])

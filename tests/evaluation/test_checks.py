@@ -19,7 +19,7 @@ from unbag.evaluation import (
     privacy_noise,
 )
 from unbag.evaluation.bag_tests import dispersion, size_drift
-from unbag.evaluation.checks import CHECKS
+from unbag.evaluation.checks import CHECKS, find_grouping
 
 
 def random_bags(rng, *, n_bags=60, bag_size=15, prior=0.3, unequal=False):
@@ -460,3 +460,29 @@ def test_exact_questions_are_not_asked_of_noisy_proportions(rng):
     for name in ("one_class", "rounding", "suppression", "clipping"):
         assert np.isnan(CHECKS[name].answer(noisy).p_value)
         assert CHECKS[name].answer(noisy).detail == "proportions are noisy"
+
+
+def amounts(rng, order=None, size=20):
+    """Averages of heavy-tailed amounts that depend on a feature; bags by `order`, or at random."""
+    X = rng.normal(size=(1200, 3))
+    values = np.exp(X[:, 0] + rng.normal(size=1200))
+    order = rng.permutation(1200) if order is None else np.argsort(X[:, order])
+    ids = np.empty(1200, dtype=int)
+    ids[order] = np.arange(1200) // size
+    averages = np.bincount(ids, values) / size
+    return Bags.from_arrays(X, bags=ids, y=averages[ids], task="amount")
+
+
+def test_random_bags_of_amounts_raise_no_more_than_the_level(rng):
+    raised = [not check_made_bags(amounts(rng)).plausible for _ in range(150)]
+    assert np.mean(raised) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 150)
+
+
+def test_amounts_of_groups_that_are_alike_are_found_and_so_is_a_wrong_join(rng):
+    alike = check_made_bags(amounts(rng, order=1))
+    assert alike["homogeneity"].raised and alike.bias == "upper"
+    small = amounts(rng, size=4)
+    wrong = replace(small, proportions=rng.permutation(small.proportions))
+    assert check_made_bags(wrong)["signal"].raised and not check_made_bags(small)["signal"].raised
+    assert find_grouping(amounts(rng)) == "random"
+    assert find_grouping(amounts(rng, order=1)) == "natural"

@@ -14,6 +14,8 @@ def check(
     bag: opt.Bag,
     proportion: opt.Proportion = None,
     count: opt.Count = None,
+    average: opt.Average = None,
+    total: opt.Sum = None,
     size: opt.Size = None,
     noise: opt.Noise = None,
     bags_table: opt.BagsTable = None,
@@ -38,6 +40,8 @@ def check(
       unbag check events.parquet --bag group --proportion rate
 
       unbag check visits.csv --bag clinic --count cases --strict --json
+
+      unbag check flats.csv --bag block --average energy
     """
     from unbag.bags.holdout import take_bags
     from unbag.cli.console_tables import show_data
@@ -47,7 +51,7 @@ def check(
 
     columns: dict[str, Any] = {"size": size, "noise": noise, "task": task}
     columns |= {"keys": key, "ignored": ignore, "categories": category, "numbers": number}
-    roles = opt.roles_of(bag, proportion, count, **columns)
+    roles = opt.roles_of(bag, proportion, count, average, total, **columns)
     words = opt.console(as_json)
     found = scan_table(table, roles, bag_table=bags_table)
     data = data_record(found)

@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from unbag.evaluation.printing import TextTable
+from unbag.evaluation.printing import TextTable, readable
 from unbag.tables.fit import CandidateModel, TableFit
 
 MOST_IMPORTANT = 8  # columns printed; the report has more
@@ -27,11 +27,10 @@ def show_data(data: dict[str, Any], console: Console) -> None:
         f"{data['rows']:,} rows in {data['bags']:,} bags of {size}; "
         + ("amounts" if amounts else f"{data['task']} labels")
     )
-    what = "average" if amounts else "proportion"
+    what, form = ("average", readable) if amounts else ("proportion", "{:.3g}".format)
     for name, found in data["proportions"].items():
-        console.print(
-            f"{what} of {name}: {found['low']:.3g} to {found['high']:.3g}, mean {found['mean']:.3g}"
-        )
+        low, high, mean = (form(found[key]) for key in ("low", "high", "mean"))
+        console.print(f"{what} of {name}: {low} to {high}, mean {mean}")
     rows = [(column["name"], column["use"]) for column in data["columns"]]
     console.print(TextTable(f"{data['features']} features", ("column", "how it is used"), rows))
     for name in data["identifiers"]:
@@ -44,10 +43,9 @@ def show_data(data: dict[str, Any], console: Console) -> None:
 
 def show_fit(fit: TableFit, caution: str, console: Console) -> None:
     """Failed checks, candidates, column importance, learning curve and evaluation."""
-    if fit.checks is not None:
-        console.print(f"Checks of {fit.checks.n_bags} bags: {fit.checks.verdict}")
-        for finding in fit.checks.raised:
-            console.print(f"  ! {finding.check}: {finding.detail}. {finding.advice}")
+    console.print(f"Checks of {fit.checks.n_bags} bags: {fit.checks.verdict}")
+    for finding in fit.checks.raised:
+        console.print(f"  ! {finding.check}: {finding.detail}. {finding.advice}")
     show_candidates(fit.candidates, console)
     if fit.importance is not None:
         most = dict(islice(fit.importance.estimates.items(), MOST_IMPORTANT))

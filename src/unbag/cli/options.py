@@ -80,18 +80,15 @@ def roles_of(
     bag: str,
     proportion: list[str] | None,
     count: list[str] | None,
-    average: str | None = None,
-    total: str | None = None,
+    average: str | None,
+    total: str | None,
     **others: Any,
 ) -> Roles:
     """Roles of the columns from the options; `total` is a sum of amounts."""
     from unbag.tables import Roles
 
     if sum(map(bool, (proportion, count, average, total))) != 1:
-        raise typer.BadParameter(
-            "give one of --proportion and --count; `unbag fit` takes amounts, too, by --average or "
-            "--sum."
-        )
+        raise typer.BadParameter("give one of --proportion, --count, --average and --sum.")
     if average or total:
         others["task"] = "amount"
         proportion, count = [average] if average else None, [total] if total else None

@@ -111,7 +111,7 @@ class BagBoostingClassifier(BagEstimator, BoostedTrees):
 
     def _gradients(self, data: Bags) -> Gradients:
         if self.rule == "debiased_square":
-            return BagGradients(data)
+            return BagGradients(data, learning_rate=self.learning_rate)
         if self.rule == "count_likelihood":
             return CountGradients(data, learning_rate=self.learning_rate)
         raise ValueError(
@@ -201,7 +201,7 @@ class BagBoostingRegressor(BagRegressorBase, BoostedTrees):
     def _gradients(self, data: Bags) -> Gradients:
         if self.loss == "poisson":
             return EventGradients(data, learning_rate=self.learning_rate)
-        return BagGradients(data)
+        return BagGradients(data, learning_rate=self.learning_rate)
 
     def _probabilities(self, raw: Array) -> Array:
         found: Array = self._by_run(raw).mean(axis=1)[:, 0]

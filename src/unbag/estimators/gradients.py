@@ -39,14 +39,14 @@ class BagGradients:
     The curvature is the diagonal of the Gauss-Newton matrix, and never quite zero. Instances of a
     bag share a residual, so the matrix has large off-diagonal entries; but centring removes what
     the instances of a leaf have in common, and for random bags the curvature along any leaf is the
-    sum of the diagonal, up to 1/n. Noise of known variance adds a constant to the loss, and reduces
-    weights as for `BagRidgeClassifier`.
+    sum of the diagonal, up to 1/n. For other bags it is enlarged as for `CountGradients`. Noise of
+    known variance adds a constant to the loss, and reduces weights as for `BagRidgeClassifier`.
     """
 
     default_penalty: ClassVar[float] = 50.0
     default_runs: ClassVar[int] = 3
 
-    def __init__(self, data: Bags) -> None:
+    def __init__(self, data: Bags, *, learning_rate: float) -> None:
         self.task: Task = data.task
         self.starts, self.repeats, self.shares = data.starts, data.sizes, shares_of(data)[:, None]
         self.targets = data.proportions.reshape(data.n_bags, -1)
@@ -56,7 +56,7 @@ class BagGradients:
         self.spread_weight = (1 - 1 / data.n_instances) / (data.n_bags - 1)
         share = self.weights / self.weights.sum()
         by_residual = 2 * (share**2 + self.spread_weight * self.weights * (1 - share))
-        by_residual = data.n_instances * by_residual[:, None]
+        by_residual = (data.n_instances * by_residual * damping(data, learning_rate))[:, None]
         self.curvature = self.shares**2 * self._spread(by_residual)
         self.smallest_curvature = SMALLEST * float(self.curvature.min())
 

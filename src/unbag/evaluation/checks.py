@@ -12,7 +12,6 @@ import numpy as np
 from unbag.bags import Bags, BagTarget, as_bags
 from unbag.bags.noise import rounding_grid
 from unbag.bags.reading import read_blocks
-from unbag.bags.tasks import refuse_amounts
 from unbag.errors import BagDataError, BagDataWarning
 from unbag.evaluation import bag_tests, feature_tests, order_tests
 from unbag.evaluation.bag_report import BagReport, Bias, Finding
@@ -35,6 +34,7 @@ class _Check:
     bias: Bias = "upper"
     needs_blocks: bool = False
     exact: bool = False  # only for exact proportions
+    amounts: bool = False  # also for averages of amounts
 
     def answer(self, bags: Bags, blocks: Any = None) -> Answer:
         """Answer of the test, or why it does not apply."""
@@ -53,6 +53,7 @@ CHECKS: dict[str, _Check] = {
         feature_tests.homogeneity,
         "Bags were grouped by something related to the features. Include it in the model. "
         "Estimated errors are upper limits; other metrics need care.",
+        amounts=True,
     ),
     "one_value": _Check(
         feature_tests.one_value,
@@ -60,12 +61,14 @@ CHECKS: dict[str, _Check] = {
         "--size): with them a model is worse than it seems. Other columns may stay.",
         # Given a count of the labels, those of a bag are not independent: residuals cancel out.
         bias="unreliable",
+        amounts=True,
     ),
     "duplicates": _Check(
         feature_tests.duplicates,
         "Bags overlap, so their errors are not independent and intervals are too short. Keep each "
         "instance in one bag, and repeat the count.",
         bias="unreliable",
+        amounts=True,
     ),
     "one_class": _Check(
         bag_tests.one_class,
@@ -112,6 +115,7 @@ CHECKS: dict[str, _Check] = {
         "There is no evidence that the features predict the proportions: check that each "
         "proportion was joined to its own bag.",
         bias="none",
+        amounts=True,
     ),
 }
 
@@ -126,6 +130,8 @@ def check_bags(
     level: float = 0.05,
 ) -> BagReport:
     """Test whether bags satisfy the assumptions of the estimates.
+
+    Averages of amounts have fewer checks than proportions of labels.
 
     Parameters
     ----------
@@ -184,7 +190,6 @@ def check_made_bags(
     blocks: Any = None,
 ) -> BagReport:
     """Run `check_bags` on a `Bags`, whose features may have names."""
-    refuse_amounts(bags.task, "check_bags")
     results = _answers(bags, read_blocks(blocks, bags.bag_of_row, bags.ids), level)
     p_values = np.array([found.p_value for found in results.values()])
     asked = ~np.isnan(p_values)
@@ -206,6 +211,8 @@ def check_made_bags(
 
 def _answers(bags: Bags, blocks: Any, level: float) -> dict[str, Answer]:
     """Answers of all tests; detected rounding is treated as known noise in the others."""
+    if bags.task == "amount":
+        return {name: check.answer(bags) for name, check in CHECKS.items() if check.amounts}
     rounding = CHECKS["rounding"].answer(bags)
     step, _ = rounding_grid(bags.proportions, bags.sizes)
     if rounding.p_value <= level and step:
@@ -235,7 +242,9 @@ def explain_grouping(bags: Bags) -> tuple[Literal["random", "natural"], str]:
     if values.dtype.kind == "f" and (gaps := np.isnan(values)).any():
         known = np.maximum((~gaps).sum(axis=0), 1)
         bags = replace(bags, X=np.where(gaps, np.nansum(values, axis=0) / known, values))
-    answers = bag_tests.dispersion(bags), feature_tests.homogeneity(bags)
+    answers = [feature_tests.homogeneity(bags)]
+    if bags.task != "amount":
+        answers.append(bag_tests.dispersion(bags))
     worst = min(answers, key=lambda answer: np.nan_to_num(answer.p_value, nan=1.0))
     if worst.p_value < GROUPING_LEVEL:
         return "natural", (

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import stats
 
 from unbag.arrays import Array
+from unbag.evaluation.printing import readable
 
 
 @dataclass(frozen=True)
@@ -86,30 +87,32 @@ class Estimate:
         whole = self.low <= self.lowest and self.high >= self.highest
         return self.has_interval and self._fits and not (self.outside and whole)
 
-    def _headline(self, form: str) -> str:
+    def _headline(self, form: Callable[[float], str]) -> str:
         if np.isnan(self.value):
             return "not defined"
         if not self._tells:
             return "cannot tell"
         if not self.outside:
-            return format(self.value, form)
+            return form(self.value)
         below = self.value < self.lowest
-        return f"at most {self.high:{form}}" if below else f"at least {self.low:{form}}"
+        return f"at most {form(self.high)}" if below else f"at least {form(self.low)}"
 
     @property
     def headline(self) -> str:
         """The estimate in words: a number, "at most", "at least" or "cannot tell"."""
-        return self._headline(".4f")
+        return self._headline(readable)
 
     @property
     def headline_percent(self) -> str:
         """The headline as a percentage."""
-        return self._headline(".1%").replace("%", " %")
+        return self._headline(lambda share: f"{100 * share:.1f} %")
 
     @property
     def interval(self) -> str:
         """The interval in words; empty if there is none."""
-        return f"{self.low:.4f} to {self.high:.4f}" if self.has_interval and self._fits else ""
+        if not (self.has_interval and self._fits):
+            return ""
+        return f"{readable(self.low)} to {readable(self.high)}"
 
     @property
     def note(self) -> str:

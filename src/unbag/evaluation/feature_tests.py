@@ -106,7 +106,7 @@ def _with_one_value(features: Array, bags: Bags) -> Array:
 def _is_number_or_leak(values: Array, bags: Bags) -> bool:
     """Whether a constant of bags has many values, or two that are too informative about labels."""
     n_values = len(np.unique(values))
-    if n_values != 2:
+    if n_values != 2 or bags.task == "amount":
         return n_values > 2
     too_little = dispersion_within(bags, values) < -LEAST_DISPERSION
     # Unless all bags were balanced.
@@ -239,12 +239,15 @@ def signal(bags: Bags) -> Answer:
     p_values = stats.ncf.cdf(ratio, n_parts, n_rest, bags.n_bags * least / (1 - least))
     found = stats.f.sf(ratio, n_parts, n_rest) * len(ratio)
     explained = max(0.0, float((1 - (1 - share) * (bags.n_bags - 1) / n_rest).max()))
-    detail = f"bag means of the features explain {100 * explained:.0f} % of the proportions"
+    what = "averages" if bags.task == "amount" else "proportions"
+    detail = f"bag means of the features explain {100 * explained:.0f} % of the {what}"
     return Answer(1.0 if found.min() <= 0.05 else float(p_values.max()), explained, detail)
 
 
 def _least_signal(bags: Bags) -> Array:
     """Explained share of each output's proportions under the alternative."""
+    if bags.task == "amount":
+        return np.array([LEAST_SIGNAL])
     _, sizes, prior = outputs_of(bags)
     variance = prior * (1 - prior)
     noise = float(np.average(sizes * noise_of(bags), weights=sizes))

@@ -47,6 +47,11 @@ class TextTable:
         return f"{before}{table}{after}"
 
 
+def readable(value: float) -> str:
+    """Four decimals, and none from a thousand on."""
+    return f"{value:.4f}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
 class Printed:
     """Base of results that are displayed as a table."""
 

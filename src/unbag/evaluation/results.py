@@ -11,7 +11,7 @@ import numpy as np
 from unbag.arrays import Array
 from unbag.charts import Chart, Series, calibration_chart, roc_chart
 from unbag.evaluation.estimate import Estimate
-from unbag.evaluation.printing import Printed, TextTable
+from unbag.evaluation.printing import Printed, TextTable, readable
 from unbag.evaluation.score_metrics import Curve
 from unbag.extras import import_extra
 
@@ -211,5 +211,5 @@ class AmountEvaluation(EstimateTable):
             return ""
         better = r2.low > 0
         words = "" if better else "These bags do not show that the model is better than the mean."
-        trivial = mse.value / (1 - r2.value)
-        return f"Squared error: {mse.headline}; always the mean: {trivial:.4f}. {words}".rstrip()
+        trivial = readable(mse.value / (1 - r2.value))
+        return f"Squared error: {mse.headline}; always the mean: {trivial}. {words}".rstrip()

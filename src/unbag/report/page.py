@@ -8,6 +8,7 @@ from typing import Any
 from unbag.charts import Chart, Series, calibration_chart, roc_chart
 from unbag.evaluation.importance import importance_chart
 from unbag.evaluation.learning_curve import learning_curve_chart
+from unbag.evaluation.printing import readable
 
 METRICS = {
     "error": "Error: share of single rows predicted wrongly",
@@ -47,10 +48,10 @@ CHECKS = {
 
 def render_report(record: dict[str, Any]) -> str:
     """Render the record of a fit (``fit.json``) as one HTML page without scripts or requests."""
-    evaluation, checks = record["evaluation"], record["checks"]
+    evaluation, amounts = record["evaluation"], record["data"]["task"] == "amount"
     metrics = evaluation.get("metrics") or evaluation["bounds"]
     return render_template(
-        "model.html.jinja" if checks else "amounts.html.jinja",
+        "amounts.html.jinja" if amounts else "model.html.jinja",
         record=record,
         charts=_charts(record),
         metrics={name: _metric_words(name) for name in metrics},
@@ -78,8 +79,8 @@ def _percent(share: float | None) -> str:
     return "not defined" if share is None else f"{100 * share:.1f} %"
 
 
-def _number(value: float | None, digits: int = 4) -> str:
-    return "not defined" if value is None else f"{value:.{digits}f}"
+def _number(value: float | None) -> str:
+    return "not defined" if value is None else readable(value)
 
 
 def _metric_words(name: str) -> str:

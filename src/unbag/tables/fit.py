@@ -68,13 +68,12 @@ class CandidateModel:
 class TableFit:
     """Result of a fit.
 
-    `checks` is None for amounts; `evaluation` and `importance` come from held-out bags; `sampled`
-    is whether the stack was trained on a sample of the bags; `curve` is the learning curve, if
-    requested.
+    `evaluation` and `importance` come from held-out bags; `sampled` is whether the stack was
+    trained on a sample of the bags; `curve` is the learning curve, if requested.
     """
 
     classifier: Any
-    checks: BagReport | None
+    checks: BagReport
     candidates: list[CandidateModel]
     evaluation: Evaluation | NaturalEvaluation | AmountEvaluation
     importance: ColumnImportance | None
@@ -108,7 +107,7 @@ def _fit_amounts(table: BagTable, options: FitOptions, say: Say) -> TableFit:
             f"{options.grouping!r} and {table.n_bytes >> 20} of {options.memory >> 20} megabytes."
         )
     split, bags = _split(table, options), read_bags(table)
-    refuse_leaks(bags, table.encoder)
+    checks = _checked(table, bags.take(take_bags(bags.sizes, max_rows=CHECKED_ROWS)), say)
     blocks = None if table.index.blocks is None else table.index.blocks[split.training]
     say("training " + ", ".join(regressors_of(options, bags.n_instances)))
     model, risks = _choose_regressor(bags.take(split.training), options, blocks)
@@ -116,7 +115,7 @@ def _fit_amounts(table: BagTable, options: FitOptions, say: Say) -> TableFit:
     tried = [CandidateModel(name, float(name == order[0]), risks[name]) for name in order]
     judging = bags.take(split.judging).gathered()
     found = evaluate_amounts(model.predict(judging.X), judging)
-    return TableFit(model, None, tried, found, None, split, sampled=False)
+    return TableFit(model, checks, tried, found, None, split, sampled=False)
 
 
 def _choose_regressor(

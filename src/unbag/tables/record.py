@@ -86,7 +86,7 @@ def fit_record(
                 "grouping": getattr(fit.classifier, "grouping_", None),
                 "bags": {n: len(getattr(fit.split, n)) for n in vars(fit.split)},
             },
-            "checks": fit.checks and checks_record(fit.checks),
+            "checks": checks_record(fit.checks),
             "candidates": [vars(c) | {"risk": c.risk and c.risk.to_dict()} for c in fit.candidates],
             "chosen": "stack" if hasattr(fit.classifier, "weights_") else fit.candidates[0].name,
             "evaluation": evaluation_record(found),
