@@ -209,6 +209,8 @@ def test_bad_options_are_named(options, words, rng):
         BagEMClassifier(**{"estimator": LogisticRegression()} | options).fit(X, y, bags=bags)
 
 
+# LightGBM 4.6 names columns that have no names.
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_weights_and_soft_labels_are_the_same_fit(rng):
     """Cross entropy of soft labels is that of duplicated rows with weights."""
     lightgbm = pytest.importorskip("lightgbm", reason="the extra unbag[gbm] is not installed")

@@ -183,8 +183,8 @@ def _penalised(
     weights: Array, data: CrossFit, effect: float, guess: Array, strength: float
 ) -> tuple[float, Array]:
     value, slope = _minus_log(weights, data, effect)
-    away = weights - guess
-    return value + strength * float(away @ away), slope + 2 * strength * away
+    away, scale = weights - guess, 1 + strength  # for a minimiser that wants values near one
+    return (value + strength * float(away @ away)) / scale, (slope + 2 * strength * away) / scale
 
 
 def _moments(weights: Array, data: CrossFit) -> tuple[Array, Array, Array]:
