@@ -479,7 +479,9 @@ def test_random_bags_of_amounts_raise_no_more_than_the_level(rng):
 
 
 def test_amounts_of_groups_that_are_alike_are_found_and_so_is_a_wrong_join(rng):
-    alike = check_made_bags(amounts(rng, order=1))
+    bags = amounts(rng, order=1)
+    y = bags.proportions[bags.bag_of_row]
+    alike = check_bags(bags.X, y, bags=bags.bag_of_row, task="amount")
     assert alike["homogeneity"].raised and alike.bias == "upper"
     small = amounts(rng, size=4)
     wrong = replace(small, proportions=rng.permutation(small.proportions))

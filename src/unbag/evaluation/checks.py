@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from unbag.bags import Bags, BagTarget, as_bags
+from unbag.bags import Bags, BagTarget, Task, as_bags
 from unbag.bags.noise import rounding_grid
 from unbag.bags.reading import read_blocks
 from unbag.errors import BagDataError, BagDataWarning
@@ -128,10 +128,9 @@ def check_bags(
     noise_variance: Any = None,
     blocks: Any = None,
     level: float = 0.05,
+    task: Task | None = None,
 ) -> BagReport:
     """Test whether bags satisfy the assumptions of the estimates.
-
-    Averages of amounts have fewer checks than proportions of labels.
 
     Parameters
     ----------
@@ -147,6 +146,8 @@ def check_bags(
         What several bags have in common, such as a day or a region.
     level : float
         Probability that random bags with exact proportions raise any check.
+    task : {"binary", "multiclass", "multilabel", "amount"}, optional
+        What `y` averages; None finds out among labels. Amounts have fewer checks.
 
     Returns
     -------
@@ -178,7 +179,7 @@ def check_bags(
     with warnings.catch_warnings():
         # The content of this warning is one of the findings.
         warnings.simplefilter("ignore", BagDataWarning)
-        data = as_bags(X, y, bags=bags, noise_variance=noise_variance)
+        data = as_bags(X, y, bags=bags, noise_variance=noise_variance, task=task)
     return check_made_bags(data, level=level, names=names, blocks=blocks)
 
 
