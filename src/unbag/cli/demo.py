@@ -116,7 +116,7 @@ def meaning_of(outcomes: list[Outcome]) -> str:
     """Summarise the table in three lines."""
     best = min(outcomes, key=lambda o: o.true_error)
     sizes = {o.bag_size: o.n_held_out for o in outcomes}
-    held_out = " and ".join(f"{n} of {size} digits" for size, n in sizes.items())
+    held_out = " and ".join(f"{n} bags of {size} digits" for size, n in sizes.items())
     inside = sum(o.estimate.low <= o.true_error <= o.estimate.high for o in outcomes)
     return (
         f"Bags of {best.bag_size} are enough to predict single labels: {best.name} has an error of "
