@@ -38,7 +38,7 @@ from unbag.training.batches import all_bags
 
 Auto = Literal["auto"]
 SMALL = "small"
-START_EPOCHS, EPOCHS_ON_GPU, FEWEST_EPOCHS, FEWEST_STEPS = 130, 150, 20, 600
+START_EPOCHS, EPOCHS_ON_GPU, FEWEST_EPOCHS, FEWEST_STEPS = 260, 100, 20, 600
 BATCHES_AN_EPOCH, BATCH_SIZES = 32, (128, 1024)
 LEARNING_RATE = 0.3  # in batches of 1024 images; elsewhere it goes with the root of the batch
 
@@ -60,11 +60,11 @@ class BagImageClassifier(BagEstimator):
         A net with a method `features` and a linear `head`, such as "resnet18", "wrn16_2" or
         "small". "auto" is "resnet18" on a GPU, and on a CPU "small", which takes minutes.
     start_epochs : int or "auto"
-        Passes over the images of the contrastive start; "auto" is 130 on a GPU and 0 on a CPU,
+        Passes over the images of the contrastive start; "auto" is 260 on a GPU and 0 on a CPU,
         where the components of pixels are all features.
     max_epochs : int or "auto"
-        Passes over the bags of the third stage; "auto" is 150 on a GPU. On a CPU it is as many as
-        make 600 steps, at least 20 and at most 150.
+        Passes over the bags of the third stage; "auto" is 100 on a GPU. On a CPU it is as many as
+        make 600 steps, at least 20 and at most 100.
     n_nets : int
         Nets that teach each other in the third stage; two confirm fewer of their own mistakes.
     n_components : int or "auto"

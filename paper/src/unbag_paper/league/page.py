@@ -54,6 +54,9 @@ def _table(grid: LeagueGrid, kind: Kind, found: dict[RunSpec, list[LeagueRow]]) 
     lines = []
     for method in grid.methods:
         cells = [found.get(grid.cell(method, kind, size), []) for size in grid.bag_sizes]
+        if not any(cells):
+            lines.append(tuple(map(Text, [_label(method), "-", *[NOT_RUN] * len(cells)])))
+            continue
         for by, name in choices:
             texts = [_label(method), name, *(accuracy(runs, by) for runs in cells)]
             lines.append(tuple(map(Text, texts)))
@@ -132,14 +135,16 @@ def _costs(grid: LeagueGrid, found: dict[RunSpec, list[LeagueRow]]) -> Table:
         runs = [
             run for cell in grid.cells() if cell.method == method for run in found.get(cell, [])
         ]
+        if not runs:
+            continue
         minutes = [run.outcome["seconds"] / 60 for run in runs]
         beside = sorted({run.outcome.get("workers", 1) for run in runs})
         devices = sorted({str(run.outcome.get("device")) for run in runs})
         texts = (
-            f"{np.mean(minutes):.1f}" if runs else NOT_RUN,
+            f"{np.mean(minutes):.1f}",
             ", ".join(map(str, beside)),
             ", ".join(devices),
         )
         lines.append((Text(_label(method)), Text(str(len(runs))), *map(Text, texts)))
     header = ("method", "runs", "minutes a run", "runs at once", "device")
-    return Table("Cost.", header, tuple(lines))
+    return Table("Cost, without a contrastive start that was trained before.", header, tuple(lines))

@@ -85,7 +85,7 @@ def _train(
     spec: RunSpec, data: Labelled, bags: ImageBags, checks: _Checks, machine: Machine
 ) -> None:
     net, method = _net(spec, data, machine), spec.make_method()
-    if method.needs_start:
+    if spec.start_epochs:
         load_or_train_start(net, spec, data, machine)
     method.begin(Start(net, bags))
     settings = LoopSettings(

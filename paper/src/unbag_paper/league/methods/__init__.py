@@ -11,8 +11,7 @@ from unbag_paper.league.methods.llp_dc import LlpDc
 from unbag_paper.league.methods.llp_mm import LlpMm
 from unbag_paper.league.methods.llp_vat import LlpVat
 from unbag_paper.league.methods.mixbag import MixBag
-from unbag_paper.league.methods.ours import Ours, OursFromStart, OursHard
-from unbag_paper.league.methods.ours_taught import OursTaught
+from unbag_paper.league.methods.ours import Ours, OursFromStart
 from unbag_paper.league.methods.pvc import Pvc
 from unbag_paper.league.methods.rlpl import Rlpl
 from unbag_paper.league.methods.rot import Rot
@@ -37,8 +36,6 @@ METHODS: dict[str, type[Method]] = {
         LlpDc,
         Rlpl,
         Ours,
-        OursHard,
         OursFromStart,
-        OursTaught,
     )
 }
