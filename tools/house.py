@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "unbag"
 GOAL, LEAST_REACHED = 18_000, 0.90
 # Held by the tests, so that the library does not grow unnoticed on its way to the goal.
-MOST_LINES = 22_210
+MOST_LINES = 22_300
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,27 @@ def test_sums_blocks_and_noise(folder, tmp_path):
     assert "always the mean" in words
 
 
+def test_natural_groups_are_judged_by_their_averages(folder, tmp_path):
+    def by_region(columns):
+        return columns["x"] + 3 * np.random.default_rng(2).normal(size=120)[columns["bag"]]
+
+    write(tmp_path / "t.csv", np.random.default_rng(1), 120, x=by_region)
+    output = good("fit", tmp_path / "t.csv", *FIT, *AVERAGE, "-o", tmp_path / "model").output
+    assert "error of single amounts is larger, and unknown" in " ".join(output.split())
+    page = (tmp_path / "model" / "report.html").read_text()
+    assert "On averages of bags, which are natural groups" in page
+    model = unbag.TableModel.load(tmp_path / "model")
+    assert model.grouping == "natural"
+    declared = ["--grouping", "random"]
+    for options, metric in (
+        ([], "group_r2"),
+        (["--grouping", "auto"], "group_r2"),
+        (declared, "r2"),
+    ):
+        out = good("evaluate", tmp_path / "model", tmp_path / "t.csv", *options, "--json").stdout
+        assert metric in json.loads(out)["metrics"]
+
+
 def test_the_report_is_made_again(folder, tmp_path):
     good("report", folder / "model", "-o", tmp_path / "page.html")
     assert "squared error" in (tmp_path / "page.html").read_text()
@@ -75,7 +96,6 @@ MALFORMED = {
     "neither": (FIT, [], "give one of --proportion"),
     "no such column": (FIT, ["--average", "water"], "'water'"),
     "a word": (FIT, ["--average", "colour"], "colour"),
-    "natural groups": (FIT, [*AVERAGE, "--grouping", "natural"], "random groups of rows"),
     "a learner of labels": (FIT, [*AVERAGE, "--model", "em"], "is for labels"),
     "an unknown learner": (FIT, [*AVERAGE, "--model", "forest"], "forest"),
     "rounded amounts": (FIT, [*AVERAGE, "--noise", "rounding"], "the noise 'rounding'"),
@@ -117,10 +137,3 @@ def test_malformed_tables_are_refused_in_words(case, tmp_path):
     given = ["--bag", "bag", *AVERAGE, "--noise", "noise", "-o", tmp_path / "model"]
     result = call("fit", tmp_path / "t.csv", *given)
     assert result.exit_code != 0 and words in " ".join(result.output.split())
-
-
-def test_a_model_of_amounts_has_no_bounds_for_natural_groups(folder):
-    result = call("evaluate", folder / "model", folder / "new.csv", "--grouping", "natural")
-    assert result.exit_code != 0 and "'random' for amounts" in result.output
-    result = call("evaluate", folder / "model", folder / "new.csv", "--average", "x")
-    assert result.exit_code != 0 and "differs from" in result.output

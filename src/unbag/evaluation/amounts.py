@@ -27,14 +27,7 @@ def evaluate_amounts(predictions: Any, bags: Bags, *, confidence: float = 0.95) 
     averages a bag's size is `Bags.effective_sizes`. The deviance is given where totals of bags are
     whole numbers and predictions positive.
     """
-    check_share("confidence", confidence)
-    values = np.asarray(predictions, dtype=float).reshape(-1)
-    if len(values) != len(bags.X) or not np.isfinite(values).all():
-        raise BagDataError(
-            f"predictions must be {len(bags.X)} finite numbers, one per instance of bags.X, got "
-            f"shape {np.shape(predictions)}, of which {np.isfinite(values).sum()} are finite."
-        )
-    means = bags.mean(values)
+    means = _mean_predictions(predictions, bags, confidence)
     residuals = means - bags.proportions
     sizes, noise = bags.effective_sizes, noise_of(bags)
     # Averages enter centred, which changes no variance and keeps the digits of large amounts.
@@ -55,6 +48,57 @@ def evaluate_amounts(predictions: Any, bags: Bags, *, confidence: float = 0.95) 
     estimates["slope"] = jackknife(_slope, sizes[:, None] * products)
     estimates |= _deviances(means, bags, jackknife)
     return AmountEvaluation(estimates, residuals, bags.n_bags, bags.n_instances, confidence)
+
+
+def evaluate_averages(
+    predictions: Any, bags: Bags, *, confidence: float = 0.95, grouping: str = ""
+) -> AmountEvaluation:
+    """Evaluate mean predictions of natural groups, where the error of single amounts is unknown.
+
+    "group_mse" is the mean squared error of averages, weighted by the size of the group: a lower
+    limit of that of single amounts, by Jensen's inequality. "group_r2" is one minus its ratio to
+    the variance of averages.
+    """
+    means = _mean_predictions(predictions, bags, confidence)
+    residuals, centred = means - bags.proportions, means - means.mean()
+    averages, totals = bags.proportions - bags.prior, bags.totals.astype(float)
+    columns = [residuals, residuals**2, averages, averages**2, noise_of(bags)]
+    sums = totals[:, None] * np.column_stack([np.ones_like(totals), *columns])
+    products = np.column_stack([np.ones_like(totals), centred**2, centred * averages])
+    products = np.column_stack([products, centred, averages])
+    jackknife = partial(jackknife_estimate, confidence=confidence)
+    estimates = {
+        "group_mse": jackknife(lambda s: _group_parts(s)[0], sums, lowest=0.0),
+        "group_r2": jackknife(_explained_between, sums, below_one=True),
+        "bias": jackknife(lambda s: s[..., 1] / s[..., 0], sums),
+        "slope": jackknife(_slope, totals[:, None] * products),
+    } | _deviances(means, bags, jackknife)
+    found = estimates, residuals, bags.n_bags, bags.n_instances, confidence
+    return AmountEvaluation(*found, grouping=grouping)
+
+
+def _mean_predictions(predictions: Any, bags: Bags, confidence: float) -> Array:
+    """Mean prediction of each bag, of predictions in the order of its instances."""
+    check_share("confidence", confidence)
+    values = np.asarray(predictions, dtype=float).reshape(-1)
+    if len(values) != len(bags.X) or not np.isfinite(values).all():
+        raise BagDataError(
+            f"predictions must be {len(bags.X)} finite numbers, one per instance of bags.X, got "
+            f"shape {np.shape(predictions)}, of which {np.isfinite(values).sum()} are finite."
+        )
+    return np.asarray(bags.mean(values))
+
+
+def _group_parts(sums: Array) -> tuple[Any, Any]:
+    """Squared error and variance of averages, without noise."""
+    total, _, square, average, squared_average, noise = (sums[..., i] for i in range(6))
+    variance = squared_average / total - (average / total) ** 2
+    return (square - noise) / total, variance - noise / total
+
+
+def _explained_between(sums: Array) -> Any:
+    square, variance = _group_parts(sums)
+    return 1 - square / np.where(variance > 0, variance, np.nan)
 
 
 def _slope(sums: Array) -> Any:

@@ -13,10 +13,10 @@ from unbag.bags import Bags, Task, as_bags
 from unbag.bags.reading import in_class_order
 from unbag.bags.tasks import refuse_ranges
 from unbag.errors import BagDataError
-from unbag.evaluation.amounts import evaluate_amounts
+from unbag.evaluation.amounts import evaluate_amounts, evaluate_averages
 from unbag.evaluation.checks import Grouping, explain_grouping, with_features
 from unbag.evaluation.intervals import LAPLACE_KURTOSIS
-from unbag.evaluation.natural import evaluate_natural
+from unbag.evaluation.natural import DECLARED, evaluate_natural
 from unbag.evaluation.natural_results import NaturalEvaluation
 from unbag.evaluation.random_groups import evaluate_bags
 from unbag.evaluation.results import AmountEvaluation, Evaluation
@@ -85,7 +85,7 @@ def evaluate(
     For random groups estimates are unbiased or consistent. They are not clipped: those outside the
     range of the metric are flagged. For natural groups these estimates would be biased. Instead
     there are bounds which always hold, expectations that hold if the probabilities are right, and a
-    test of fit.
+    test of fit; for amounts, metrics of the averages of bags.
 
     Examples
     --------
@@ -105,7 +105,9 @@ def evaluate(
     given = {"noise_variance": noise_variance, "weights": weights}
     data = bags_to_score(model, X, y, bags=bags, task=task, **given)
     if data.task == "amount" or task == "amount":
-        return amounts_by(grouping, _amounts_of(model, X), data, confidence)
+        tested = with_features(data, X) if grouping == "auto" else None
+        predictions = _amounts_of(model, X)
+        return amounts_by(grouping, predictions, data, confidence=confidence, tested=tested)
     classes = np.asarray(getattr(model, "classes_", []))
     named = data.task == "multiclass" and classes.dtype.kind in "OUT"  # numbers are no names
     return evaluate_grouped(
@@ -138,7 +140,7 @@ def evaluate_grouped(
             "blocks and smoothness are for natural groups, got grouping='random'. Pass "
             "grouping='natural', or leave them out."
         )
-    sentence = "Bags were declared natural groups." if grouping == "natural" else ""
+    sentence = DECLARED if grouping == "natural" else ""
     if grouping == "auto":
         grouping, sentence = explain_grouping(bags if tested is None else tested)
     if grouping == "natural":
@@ -155,15 +157,21 @@ def _amounts_of(model: Any, X: Any) -> Any:
 
 
 def amounts_by(
-    grouping: Grouping, predictions: Any, bags: Bags, confidence: float
+    grouping: Grouping,
+    predictions: Any,
+    bags: Bags,
+    *,
+    confidence: float = 0.95,
+    tested: Bags | None = None,
 ) -> AmountEvaluation:
-    """Evaluate amounts, which requires random groups."""
-    if grouping != "random":
-        raise BagDataError(
-            f"grouping must be 'random' for amounts, got {grouping!r}. Single amounts "
-            "in natural groups have no bounds."
-        )
-    return evaluate_amounts(predictions, bags, confidence=confidence)
+    """Evaluate amounts as the grouping allows; "auto" tests the bags `tested`."""
+    sentence = DECLARED if grouping == "natural" else ""
+    if grouping == "auto":
+        grouping, sentence = explain_grouping(bags if tested is None else tested)
+    if grouping == "natural":
+        return evaluate_averages(predictions, bags, confidence=confidence, grouping=sentence)
+    found = evaluate_amounts(predictions, bags, confidence=confidence)
+    return replace(found, grouping=sentence)
 
 
 def predicts_amounts(model: Any) -> bool:

@@ -26,6 +26,8 @@ from unbag.posterior import bag_posterior
 
 BAGS_IN_GROUP = 4  # fewer do not show a standard deviation
 
+DECLARED = "Bags were declared natural groups."
+
 
 def evaluate_natural(
     scores: Any,
@@ -35,7 +37,7 @@ def evaluate_natural(
     n_bins: int = 10,
     blocks: Any = None,
     smoothness: float | None = None,
-    grouping: str = "Bags were declared natural groups.",
+    grouping: str = DECLARED,
     names: Sequence[Any] = (),
 ) -> NaturalEvaluation:
     """Evaluate probabilities on bags that are not random groups; see `unbag.evaluate`.

@@ -186,7 +186,8 @@ class AmountEvaluation(EstimateTable):
     Attributes
     ----------
     estimates : dict of Estimate
-        "mse", the mean squared error; "r2", the explained share of the variance of amounts; "bias",
+        "mse", the mean squared error; "r2", the explained share of the variance of amounts (for
+        natural groups "group_mse" and "group_r2", those of averages of bags instead); "bias",
         the mean prediction minus the mean amount; "slope", that of averages on mean predictions, 1
         if calibrated. For numbers of events also "deviance", the Poisson deviance per bag, about 1
         if rates are right and bags have about five events or more, and "explained_deviance".
@@ -194,6 +195,8 @@ class AmountEvaluation(EstimateTable):
         Mean prediction of each bag minus its average.
     n_bags, n_instances : int
     confidence : float
+    grouping : str
+        Why bags are treated as random or natural groups; empty if not tested.
     """
 
     estimates: dict[str, Estimate]
@@ -201,15 +204,24 @@ class AmountEvaluation(EstimateTable):
     n_bags: int
     n_instances: int
     confidence: float
+    grouping: str = ""
     task: ClassVar[str] = "amount"
+
+    @property
+    def natural(self) -> bool:
+        """Whether only averages are judged, because bags are natural groups."""
+        return "group_mse" in self.estimates
 
     @property
     def headline(self) -> str:
         """The squared error beside that of the mean, and a sentence if it is not better."""
-        mse, r2 = self["mse"], self["r2"]
+        mse, r2 = (self[("group_" if self.natural else "") + name] for name in ("mse", "r2"))
         if np.isnan(r2.value) or r2.value >= 1:
             return ""
         better = r2.low > 0
         words = "" if better else "These bags do not show that the model is better than the mean."
+        if self.natural:
+            words = f"{words} The error of single amounts is larger, and unknown.".lstrip()
+        what = "Squared error of averages" if self.natural else "Squared error"
         trivial = readable(mse.value / (1 - r2.value))
-        return f"Squared error: {mse.headline}; always the mean: {trivial}. {words}".rstrip()
+        return f"{what}: {mse.headline}; always the mean: {trivial}. {words}".rstrip()

@@ -25,6 +25,8 @@ METRICS = {
     "prior": "Share of positive labels",
     "mse": "Mean squared error",
     "r2": "R2: share of the variance of single amounts that is explained",
+    "group_mse": "Mean squared error of averages of bags, below that of single amounts",
+    "group_r2": "R2 of averages of bags: share of their variance that is explained",
     "bias": "Bias: mean prediction minus mean amount",
     "slope": "Slope of averages on mean predictions, 1 if these are calibrated",
     "deviance": "Poisson deviance per bag",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,9 @@ from unbag.evaluation import (
     column_importance,
     evaluate_bags,
 )
-from unbag.evaluation.amounts import evaluate_amounts
+from unbag.evaluation.amounts import evaluate_amounts, evaluate_averages
 from unbag.evaluation.bag_effects import has_exact_counts
+from unbag.evaluation.checks import find_grouping
 from unbag.evaluation.natural import evaluate_natural
 from unbag.evaluation.results import trivial_baseline
 from unbag.frames import TableEncoder
@@ -101,36 +103,43 @@ def fit_table(
 
 def _fit_amounts(table: BagTable, options: FitOptions, say: Say) -> TableFit:
     """Choose a regressor by cross-validation over bags, and evaluate it on held-out bags."""
-    if options.grouping == "natural" or table.n_bytes > options.memory:
+    if table.n_bytes > options.memory:
         raise TableError(
-            "Amounts are learned from random groups of rows that fit into memory; got grouping "
-            f"{options.grouping!r} and {table.n_bytes >> 20} of {options.memory >> 20} megabytes."
+            "Amounts are learned from rows that fit into memory, got "
+            f"{table.n_bytes >> 20} of {options.memory >> 20} megabytes."
         )
     split, bags = _split(table, options), read_bags(table)
-    checks = _checked(table, bags.take(take_bags(bags.sizes, max_rows=CHECKED_ROWS)), say)
+    some = bags.take(take_bags(bags.sizes, max_rows=CHECKED_ROWS))
+    checks = _checked(table, some, say)
+    natural = options.grouping == "natural"
+    if options.grouping == "auto":
+        natural = find_grouping(some) == "natural"
     blocks = None if table.index.blocks is None else table.index.blocks[split.training]
-    say("training " + ", ".join(regressors_of(options, bags.n_instances)))
-    model, risks = _choose_regressor(bags.take(split.training), options, blocks)
+    models = regressors_of(options, bags.n_instances, natural=natural)
+    say("training " + ", ".join(models))
+    judge: Any = partial(evaluate_averages, grouping=NATURAL) if natural else evaluate_amounts
+    model, risks = _choose_regressor(models, bags.take(split.training), judge, options.seed, blocks)
     order = sorted(risks, key=lambda name: risks[name].value)
     tried = [CandidateModel(name, float(name == order[0]), risks[name]) for name in order]
     judging = bags.take(split.judging).gathered()
-    found = evaluate_amounts(model.predict(judging.X), judging)
+    found = judge(model.predict(judging.X), judging)
     return TableFit(model, checks, tried, found, None, split, sampled=False)
 
 
 def _choose_regressor(
-    bags: Bags, options: FitOptions, blocks: Array | None
+    models: dict[str, Any], bags: Bags, judge: Any, seed: int, blocks: Array | None
 ) -> tuple[Any, dict[str, Estimate]]:
     """Regressor with the lowest cross-validated error, refitted to all bags, and all errors."""
-    folds = block_folds(bags.n_bags, N_FOLDS, seed=options.seed, blocks=blocks)
-    models, risks = regressors_of(options, bags.n_instances), {}
+    folds = block_folds(bags.n_bags, N_FOLDS, seed=seed, blocks=blocks)
+    risks: dict[str, Estimate] = {}
     for name, model in models.items():
         predictions = np.zeros(len(bags.X))
         for fold in range(folds.max() + 1):
             fitted = clone(model).fit_bags(bags.take(np.flatnonzero(folds != fold)))
             rows = bags.rows_of(np.flatnonzero(folds == fold))
             predictions[rows] = fitted.predict(bags.X[rows])
-        risks[name] = evaluate_amounts(predictions, bags)["mse"]
+        found = judge(predictions, bags)
+        risks[name] = found["group_mse" if found.natural else "mse"]
     best = min(risks, key=lambda name: risks[name].value)
     return models[best].fit_bags(bags), risks
 

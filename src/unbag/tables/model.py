@@ -139,7 +139,7 @@ class TableModel:
     @property
     def grouping(self) -> Grouping:
         """What the groups of the fit were taken for."""
-        return getattr(self.classifier, "grouping_", "random")
+        return self.record.get("settings", {}).get("grouping") or "random"
 
     def evaluate(
         self,
@@ -194,12 +194,13 @@ class TableModel:
         rows = scan_table(table, roles, bag_table=bag_table, encoder=self.encoder)
         scores, bags = self._scored_bags(rows)
         share = training_share(rows.index, self.record.get("fingerprints", ""))
-        if bags.task == "amount":
-            return amounts_by(grouping, scores, bags, settings["confidence"]), share
-        settings |= {"blocks": rows.index.blocks, "names": self.roles.targets}
+        tested = None
         if grouping == "auto":
-            some = take_bags(rows.index.sizes, max_rows=TESTED_ROWS)
-            settings["tested"] = read_bags(rows, some)
+            tested = read_bags(rows, take_bags(rows.index.sizes, max_rows=TESTED_ROWS))
+        if bags.task == "amount":
+            given = {"confidence": settings["confidence"], "tested": tested}
+            return amounts_by(grouping, scores, bags, **given), share
+        settings |= {"blocks": rows.index.blocks, "names": self.roles.targets, "tested": tested}
         return evaluate_grouped(scores, bags, grouping=grouping, **settings), share
 
     def _scored_bags(self, table: BagTable) -> tuple[Array, Bags]:

@@ -139,7 +139,7 @@ def _learner(name: str, options: FitOptions, bags: Bags, *, natural: bool) -> An
     return makers[name]()
 
 
-def regressors_of(options: FitOptions, n_rows: int) -> dict[str, Any]:
+def regressors_of(options: FitOptions, n_rows: int, *, natural: bool) -> dict[str, Any]:
     """Candidates for amounts: those requested, or ridge, process and trees (or a net)."""
     unknown = [name for name in options.models if name not in REGRESSORS]
     if unknown:
@@ -149,7 +149,9 @@ def regressors_of(options: FitOptions, n_rows: int) -> dict[str, Any]:
     default = ("ridge", "process", "boosting" if has_module("lightgbm") else "debiased_square")
     makers: dict[str, Any] = {
         "ridge": BagRidgeRegressor,
-        "process": lambda: BagGaussianProcessRegressor(random_state=options.seed),
+        "process": lambda: BagGaussianProcessRegressor(
+            bag_effects=natural, random_state=options.seed
+        ),
         "boosting": lambda: BagBoostingRegressor(random_state=options.seed),
         "debiased_square": lambda: BagRegressor(
             max_epochs=options.epochs_on(n_rows), random_state=options.seed

@@ -83,7 +83,7 @@ def fit_record(
             "settings": settings
             | {
                 "sampled": fit.sampled,
-                "grouping": getattr(fit.classifier, "grouping_", None),
+                "grouping": _grouping(fit),
                 "bags": {n: len(getattr(fit.split, n)) for n in vars(fit.split)},
             },
             "checks": checks_record(fit.checks),
@@ -97,6 +97,13 @@ def fit_record(
             "caution": "" if natural else few_bags_caution(found.n_bags),
         }
     )
+
+
+def _grouping(fit: TableFit) -> str | None:
+    """What bags were taken for; None if it was not asked."""
+    if isinstance(fit.evaluation, AmountEvaluation):
+        return "natural" if fit.evaluation.natural else "random"
+    return getattr(fit.classifier, "grouping_", None)
 
 
 def _baseline(found: AnyEvaluation) -> dict[str, Any] | None:
