@@ -19,14 +19,6 @@ from unbag.estimators.logistic_and_poisson import BagLogisticClassifier
 from unbag.estimators.ridge import BagRidgeClassifier
 from unbag.extras import has_module
 
-__all__ = [
-    "Candidates",
-    "check_candidates",
-    "default_candidates",
-    "first_guess",
-    "fit_candidate",
-]
-
 Candidates = dict[str, Any]
 # A penalty that leaves nothing but the intercept.
 ONLY_PRIOR = 1e12

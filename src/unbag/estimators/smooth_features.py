@@ -11,8 +11,6 @@ from unbag.arrays import Array
 from unbag.estimators.columns import scaled_columns
 from unbag.randomness import numpy_generator
 
-__all__ = ["SmoothFeatures"]
-
 # Steps of a column with many values, of all columns, and rows that place them.
 N_STEPS, MAX_STEPS, MAX_ROWS = 7, 700, 50_000
 # A column of fewer values is left as it is.

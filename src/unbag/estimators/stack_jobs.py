@@ -16,8 +16,6 @@ from unbag.estimators.columns import standardised
 from unbag.parallel import Executor
 from unbag.training.progress import progress_bar
 
-__all__ = ["BagSource", "StackData", "fit_all", "scaled_features"]
-
 Fit = tuple[str, Any, Array]
 """Name and estimator of a candidate, and positions of its bags."""
 

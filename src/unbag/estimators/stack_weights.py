@@ -15,16 +15,6 @@ from unbag.estimators.count_regression import EFFECTS, ROUNDING
 from unbag.evaluation.residual_moments import noise_of
 from unbag.randomness import numpy_generator
 
-__all__ = [
-    "CrossFit",
-    "bagged_weights",
-    "better_than_prior",
-    "likelihood_weights",
-    "risk_matrix",
-    "risk_weights",
-    "shrunk_to_constant",
-]
-
 # Fewer bags cannot show whether a model is better than the prior.
 MIN_TO_SCREEN = 100
 # How many bags a first guess of weights is worth, in units of a model's risk and of a log

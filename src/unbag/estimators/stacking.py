@@ -33,8 +33,6 @@ from unbag.evaluation.risk import estimate_risk
 from unbag.parallel import get_executor
 from unbag.randomness import draw_seed
 
-__all__ = ["BagStackingClassifier"]
-
 # Models of less weight change no decision, and cost a fit to all bags.
 NEGLIGIBLE = 0.01
 # Fewer bags cannot be held out from each other.
