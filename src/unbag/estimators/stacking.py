@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Self, get_args
 
@@ -28,7 +29,7 @@ from unbag.estimators.stack_jobs import BagSource, Fit, StackData, fit_all, scal
 from unbag.estimators.stack_weights import CrossFit, bagged_weights
 from unbag.evaluation.checks import Grouping, find_grouping
 from unbag.evaluation.estimate import Estimate
-from unbag.evaluation.results import Baseline, trivial_baseline
+from unbag.evaluation.results import trivial_baseline
 from unbag.evaluation.risk import estimate_risk
 from unbag.parallel import get_executor
 from unbag.randomness import draw_seed
@@ -39,6 +40,7 @@ NEGLIGIBLE = 0.01
 MIN_BAGS = 4
 
 
+@dataclass(eq=False, repr=False)
 class BagStackingClassifier(RiskRepr, BlockEstimator):
     r"""A convex mixture of learners, weighed by bags that none of them has seen.
 
@@ -123,28 +125,18 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
 
     _checks = TABLES_WITH_GAPS
     _unsaved = ("candidates",)
+    _state = ("grouping", "weights", "risk", "baseline", "centre", "scale")
     risk_is_final_ = True  # cross-fitted
 
-    def __init__(
-        self,
-        candidates: Sequence[tuple[str, Any]] | None = None,
-        *,
-        grouping: Grouping = "auto",
-        quick: bool = False,
-        cv: int | None = None,
-        n_jobs: int = 1,
-        ray: str | None = None,
-        verbose: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.candidates = candidates
-        self.grouping = grouping
-        self.quick = quick
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.ray = ray
-        self.verbose = verbose
-        self.random_state = random_state
+    candidates: Sequence[tuple[str, Any]] | None = None
+    _: KW_ONLY
+    grouping: Grouping = "auto"
+    quick: bool = False
+    cv: int | None = None
+    n_jobs: int = 1
+    ray: str | None = None
+    verbose: bool = False
+    random_state: Any = None
 
     def fit_bags(
         self, data: Bags, *, blocks: Array | None = None, source: BagSource | None = None
@@ -244,25 +236,17 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
         return super().save(folder)
 
     def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        about = {
-            "grouping": self.grouping_,
-            "weights": self.weights_,
-            "candidate_kinds": [[n, type(m).__name__] for n, m in self.candidates_.items()],
-            "risk": None if self.risk_ is None else vars(self.risk_),
-            "baseline": vars(self.baseline_),
-        }
-        return about, {"centre": self.centre_, "scale": self.scale_}
+        plain, arrays = super()._learned()
+        kinds = [[name, type(model).__name__] for name, model in self.candidates_.items()]
+        return plain | {"candidate_kinds": kinds}, arrays
 
     def _restore(
         self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
     ) -> None:
         import unbag.estimators as kinds
 
-        self.grouping_, self.weights_ = description["grouping"], description["weights"]
-        self.centre_, self.scale_ = tensors["centre"], tensors["scale"]
-        risk = description["risk"]
-        self.risk_, self.candidate_risks_ = None if risk is None else Estimate(**risk), {}
-        self.baseline_ = Baseline(**description["baseline"])
+        super()._restore(description, tensors, folder)
+        self.candidate_risks_ = {}
         self.candidates_ = {
             name: getattr(kinds, kind).load(folder / f"candidate{i}")
             for i, (name, kind) in enumerate(description["candidate_kinds"])
