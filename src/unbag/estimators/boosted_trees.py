@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from unbag.arguments import check_whole
-from unbag.arrays import Array
+from unbag.arrays import Array, Arrays
 from unbag.bags import Bags
 from unbag.bags.holdout import fold_numbers
 from unbag.errors import BagDataError
@@ -172,13 +172,11 @@ class BoostedTrees(InstanceEstimator):
         gains = np.asarray(self.booster_.feature_importance(**options))
         return gains / max(gains.sum(), np.finfo(float).tiny)
 
-    def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
+    def _learned(self) -> tuple[dict[str, Any], Arrays]:
         plain, arrays = super()._learned()
         text = self.booster_.model_to_string(num_iteration=self.n_trees_)
         return plain, arrays | {"booster": np.frombuffer(text.encode(), dtype=np.uint8)}
 
-    def _restore(
-        self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
-    ) -> None:
+    def _restore(self, description: dict[str, Any], tensors: Arrays, folder: Path) -> None:
         super()._restore(description, tensors, folder)
         self.booster_ = read_booster(tensors["booster"], folder)

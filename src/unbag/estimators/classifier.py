@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from unbag.arguments import check_whole
-from unbag.arrays import Array
+from unbag.arrays import Array, Arrays
 from unbag.bags import Bags
 from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator, RiskRepr
@@ -199,9 +199,7 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
         given = {"model": model, "rule": rule}
         return cls._load(folder, **{name: v for name, v in given.items() if v is not None})
 
-    def _restore(
-        self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
-    ) -> None:
+    def _restore(self, description: dict[str, Any], tensors: Arrays, folder: Path) -> None:
         if "model" not in description["parameters"]:
             raise ModelFolderError(
                 "The folder holds a net of your own: pass `model`, the function that built it."

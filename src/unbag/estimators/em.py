@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils import get_tags
 
 from unbag.arguments import check_choice, check_whole
-from unbag.arrays import Array
+from unbag.arrays import Array, Arrays
 from unbag.bags import Bags
 from unbag.bags.holdout import block_folds
 from unbag.estimators.base import BlockEstimator
@@ -172,16 +172,14 @@ class BagEMClassifier(BlockEstimator):
         found = [run.calibration(run.model.scores(X), self.task_) for run in self.runs_]
         return self._by_task(np.mean(found, axis=0))
 
-    def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        tensors: dict[str, Array] = {}
+    def _learned(self) -> tuple[dict[str, Any], Arrays]:
+        tensors: Arrays = {}
         for i, run in enumerate(self.runs_):
             tensors[f"slopes_{i}"] = np.array([run.calibration.slopes, run.calibration.shifts])
             tensors |= {f"{name}_{i}": part for name, part in tensors_of(run.model).items()}
         return {"start": self.start_, "n_runs_saved": len(self.runs_)}, tensors
 
-    def _restore(
-        self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
-    ) -> None:
+    def _restore(self, description: dict[str, Any], tensors: Arrays, folder: Path) -> None:
         self.start_, self.runs_ = description["start"], []
         for i in range(description["n_runs_saved"]):
             own = {k.removesuffix(f"_{i}"): v for k, v in tensors.items() if k.endswith(f"_{i}")}

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from unbag.arguments import check_whole
-from unbag.arrays import Array
+from unbag.arrays import Array, Arrays
 from unbag.bags import Bags
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.closed_form import BagStatistics, check_sizes, project_to_simplex
@@ -67,14 +67,12 @@ class ProcessModel(InstanceEstimator):
         parts = [self.features_(X[i : i + CHUNK]) @ self.coef_ for i in starts]
         return np.concatenate(parts) + self.intercept_
 
-    def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
+    def _learned(self) -> tuple[dict[str, Any], Arrays]:
         plain, arrays = super()._learned()
         features = {f"features_{name}": value for name, value in vars(self.features_).items()}
         return plain, arrays | features
 
-    def _restore(
-        self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
-    ) -> None:
+    def _restore(self, description: dict[str, Any], tensors: Arrays, folder: Path) -> None:
         super()._restore(description, tensors, folder)
         names = [field.name for field in fields(SmoothFeatures)]
         self.features_ = SmoothFeatures(**{name: tensors[f"features_{name}"] for name in names})

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from unbag.arguments import check_device, check_whole
-from unbag.arrays import Array
+from unbag.arrays import Array, Arrays
 from unbag.bags import Bags
 from unbag.bags.tasks import refuse_ranges
 from unbag.errors import BagDataError
@@ -254,7 +254,7 @@ class BagImageClassifier(BagEstimator):
         scores = torch.stack(found).mean(dim=0).double().cpu().numpy()
         return scores[:, 1] if self.task_ == "binary" else scores
 
-    def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
+    def _learned(self) -> tuple[dict[str, Any], Arrays]:
         tensors = {
             f"{number}.{name}": value.cpu().numpy()
             for number, net in enumerate(self.nets_)
@@ -263,9 +263,7 @@ class BagImageClassifier(BagEstimator):
         about = {"input_shape": list(self.input_shape_), "net": self._model_name()}
         return about | {"flip": bool(self.flip_)}, tensors
 
-    def _restore(
-        self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
-    ) -> None:
+    def _restore(self, description: dict[str, Any], tensors: Arrays, folder: Path) -> None:
         if description["net"] is None:
             raise ModelFolderError(f"{folder} holds a net of your own, which cannot be read back.")
         self.device, self.model = "cpu", description["net"]

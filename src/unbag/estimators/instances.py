@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from unbag.arrays import Array
+from unbag.arrays import Array, Arrays
 from unbag.bags import Bags, Task
 from unbag.errors import BagDataError
 from unbag.estimators.saving import plain_parameters, read_folder, write_folder
@@ -124,7 +124,7 @@ class InstanceEstimator(BaseEstimator):
         model._restore(description, tensors, Path(folder))
         return model
 
-    def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
+    def _learned(self) -> tuple[dict[str, Any], Arrays]:
         """Fitted state: plain values, and arrays."""
         found = {name: getattr(self, f"{name}_") for name in self._state}
         arrays = {name: value for name, value in found.items() if isinstance(value, np.ndarray)}
@@ -135,9 +135,7 @@ class InstanceEstimator(BaseEstimator):
         }
         return plain, arrays
 
-    def _restore(
-        self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
-    ) -> None:
+    def _restore(self, description: dict[str, Any], tensors: Arrays, folder: Path) -> None:
         """Set what `_learned` returned."""
         for name in self._state:
             value: Any = tensors[name] if name in tensors else description[name]

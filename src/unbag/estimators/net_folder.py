@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
+from unbag.arrays import Array, Arrays
 from unbag.bags import Bags
 from unbag.estimators.instances import InstanceEstimator
 from unbag.estimators.saving import ModelFolderError
@@ -27,7 +27,6 @@ from unbag.training import Trial, TrialResult
 from unbag.training.batches import warn_of_single_precision
 
 CENTRES = "models.1.units.centres"  # of a blend
-Arrays = dict[str, NDArray[Any]]
 
 
 class NetEstimator(InstanceEstimator):
@@ -93,5 +92,5 @@ class NetEstimator(InstanceEstimator):
         return BlendedNet(net, models, [0.0, 0.0, 1.0], task=self.task_)
 
 
-def _named(prefix: str, tensors: Arrays) -> list[tuple[str, NDArray[Any]]]:
+def _named(prefix: str, tensors: Arrays) -> list[tuple[str, Array]]:
     return [(n.removeprefix(prefix), t) for n, t in tensors.items() if n.startswith(prefix)]

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
+from unbag.arrays import Array, Arrays
 from unbag.errors import UnbagError
 from unbag.extras import import_extra
 from unbag.rules import Rule
@@ -44,9 +44,7 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is no plain value")
 
 
-def write_folder(
-    folder: str | Path, description: dict[str, Any], tensors: dict[str, NDArray[Any]]
-) -> Path:
+def write_folder(folder: str | Path, description: dict[str, Any], tensors: Arrays) -> Path:
     """Write both files under temporary names first, so that none is ever incomplete."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -81,7 +79,7 @@ def _incomplete(path: Path) -> ModelFolderError:
     )
 
 
-def read_folder(folder: str | Path, *, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def read_folder(folder: str | Path, *, kind: str) -> tuple[dict[str, Any], Arrays]:
     """Read description and tensors of an estimator of this kind."""
     folder = Path(folder)
     description = read_json(folder / _DESCRIPTION)
@@ -103,7 +101,7 @@ def read_folder(folder: str | Path, *, kind: str) -> tuple[dict[str, Any], dict[
     return description, tensors
 
 
-def read_booster(text: NDArray[Any], folder: str | Path) -> Any:
+def read_booster(text: Array, folder: str | Path) -> Any:
     """Read trees of LightGBM from the bytes of its text format."""
     lightgbm = import_extra("lightgbm", extra="gbm", purpose="Reading boosted trees")
     try:

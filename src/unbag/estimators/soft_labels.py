@@ -11,7 +11,7 @@ import sklearn
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from unbag.arrays import Array
+from unbag.arrays import Array, Arrays
 from unbag.bags import Task
 from unbag.estimators.gradients import scores_of_raw
 from unbag.estimators.saving import ModelFolderError, read_booster
@@ -205,7 +205,7 @@ def normalised(scores: Array, task: Task) -> Array:
     return scores / np.maximum(scores.sum(axis=1, keepdims=True), 1e-300)
 
 
-def tensors_of(model: SoftModel) -> dict[str, Array]:
+def tensors_of(model: SoftModel) -> Arrays:
     """Saved form of a model: texts of boosters, or weights of logistic regressions."""
     if isinstance(model, TreeModel):
         texts = [booster.model_to_string().encode() for booster in model.boosters]
@@ -239,7 +239,7 @@ def _by_class(
     return slopes, shifts
 
 
-def model_of(tensors: dict[str, Array], task: Task, folder: str | Path) -> SoftModel:
+def model_of(tensors: Arrays, task: Task, folder: str | Path) -> SoftModel:
     """The model saved by `tensors_of`."""
     if "weights" in tensors:
         return LinearModel(tensors["weights"], tensors["intercept"], task)

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from unbag.arguments import check_choice
-from unbag.arrays import Array
+from unbag.arrays import Array, Arrays
 from unbag.bags import Bags
 from unbag.bags.holdout import block_folds
 from unbag.bags.validation import check_proportions_differ
@@ -235,14 +235,12 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
             model.save(Path(folder) / f"candidate{i}")
         return super().save(folder)
 
-    def _learned(self) -> tuple[dict[str, Any], dict[str, Array]]:
+    def _learned(self) -> tuple[dict[str, Any], Arrays]:
         plain, arrays = super()._learned()
         kinds = [[name, type(model).__name__] for name, model in self.candidates_.items()]
         return plain | {"candidate_kinds": kinds}, arrays
 
-    def _restore(
-        self, description: dict[str, Any], tensors: dict[str, Array], folder: Path
-    ) -> None:
+    def _restore(self, description: dict[str, Any], tensors: Arrays, folder: Path) -> None:
         import unbag.estimators as kinds
 
         super()._restore(description, tensors, folder)
