@@ -128,19 +128,15 @@ def started(state: EMState, start: Start) -> tuple[Array, Calibration, Array, Ar
     centre, scale = scaled_columns(state.bags.X)
     X = standardised(state.bags.X, centre, scale)
     data, found = replace(state.bags, X=X), np.empty((len(X), state.bags.n_outputs))
-    penalties = None
+    options: dict[str, Any] = {"bag_effects": state.bag_effects, "random_state": state.seed}
+    model: Any = BagRidgeClassifier(standardise=False)
     if start == "linear":
-        whole = BagLogisticClassifier(bag_effects=state.bag_effects, random_state=state.seed)
-        penalties = [whole.fit_bags(data).penalty_]
+        model = BagLogisticClassifier(**options).fit_bags(data)
+        model.penalties = [model.penalty_]
+    if start == "process":
+        model = BagGaussianProcessClassifier(**options)
     for fold in range(state.folds.max() + 1):
         own, kept = state.row_folds == fold, data.take(np.flatnonzero(state.folds != fold))
-        model: Any = BagRidgeClassifier(standardise=False)
-        if start == "linear":
-            model = BagLogisticClassifier(penalties=penalties, bag_effects=state.bag_effects)
-        if start == "process":
-            model = BagGaussianProcessClassifier(
-                bag_effects=state.bag_effects, random_state=state.seed
-            )
         found[own] = model.fit_bags(kept)._scores(X[own]).reshape(own.sum(), -1)
     # Scores of the ridge are clipped ones: none of them is certain.
     found = np.clip(found, 0.02, 0.98) if start in ("ridge", "process") else found
