@@ -91,10 +91,8 @@ class BagRegressor(NetEstimator, BagRegressorBase):
         noise = None if data.noise_variance is None else data.noise_variance / self.scale_**2
         values = (data.proportions - self.centre_) / self.scale_
         self.result_, risk = nets.fit(replace(data, proportions=values, noise_variance=noise))
-        if risk is not None:  # in the units of the amounts
-            names = ("value", "low", "high", "standard_error")
-            risk = replace(risk, **{name: self.scale_**2 * getattr(risk, name) for name in names})
-        self.risk_ = risk
+        # In the units of the amounts.
+        self.risk_ = None if risk is None else risk.scaled(self.scale_**2)
 
     def _scores(self, X: Array) -> Array:
         return self.centre_ + self.scale_ * scores_of(self.result_, X, task="amount")
