@@ -144,9 +144,9 @@ class BagEMClassifier(BlockEstimator):
             self.start_, self.runs_ = "labels", [EMRun(model, none, np.empty(0))]
             return self
         self.runs_ = []
-        starts: tuple[Start, ...] = (
-            (self.start,) if self.start != "auto" else ("rate", _second_start(data))
-        )
+        # Of ranges of counts only the linear start can learn.
+        second: Start = "process" if data.ranges is None else "linear"
+        starts: tuple[Start, ...] = ("rate", second) if self.start == "auto" else (self.start,)
         for run in range(self.n_runs):
             state = EMState(
                 data,
@@ -187,8 +187,3 @@ class BagEMClassifier(BlockEstimator):
             self.runs_.append(EMRun(fitted, Calibration(*tensors[f"slopes_{i}"]), np.empty(0)))
             # What takes no gaps when fitted takes none when read back.
             self.estimator = LogisticRegression() if isinstance(fitted, LinearModel) else None
-
-
-def _second_start(data: Bags) -> Start:
-    """What "auto" tries beside rates: of ranges of counts only the linear start can learn."""
-    return "process" if data.ranges is None else "linear"

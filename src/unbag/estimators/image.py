@@ -205,19 +205,17 @@ class BagImageClassifier(BagEstimator):
         return images.to(self.device)
 
     def _net(self, n_classes: int, seed: int) -> torch.nn.Module:
+        name = self._model_name()
+        build: Any = small_net if name == SMALL else get_model(name or self.model)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            net = self._builder()(self.input_shape_, n_classes)
+            net = build(self.input_shape_, n_classes)
         if not hasattr(net, "features") or not hasattr(net, "head"):
             raise ValueError(
                 f"model must build a net with `features` and `head`, such as 'resnet18', "
                 f"got {self.model!r}."
             )
         return net.to(self.device).to(memory_format=torch.channels_last)
-
-    def _builder(self) -> Any:
-        name = self._model_name()
-        return small_net if name == SMALL else get_model(self.model if name is None else name)
 
     def _model_name(self) -> str | None:
         """The net by name, unless it is one of the user's own."""

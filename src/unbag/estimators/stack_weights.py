@@ -177,22 +177,16 @@ def _penalised(
     return (value + strength * float(away @ away)) / scale, (slope + 2 * strength * away) / scale
 
 
-def _moments(weights: Array, data: CrossFit) -> tuple[Array, Array, Array]:
-    """Mean and own variance of each count, and the variance's gradient by the weights."""
+def _minus_log(weights: Array, data: CrossFit, effect: float) -> tuple[float, Array]:
     mean = np.einsum("m,imc->ic", weights, data.sums)
     half = np.einsum("imlc,l->imc", data.products, weights)
-    variance = mean - np.einsum("m,imc->ic", weights, half)
-    return mean, np.maximum(variance, 1e-9), data.sums - 2 * half
-
-
-def _minus_log(weights: Array, data: CrossFit, effect: float) -> tuple[float, Array]:
-    mean, own, by_weights = _moments(weights, data)
+    own = np.maximum(mean - np.einsum("m,imc->ic", weights, half), 1e-9)
     noise = (data.sizes**2 * data.noise)[:, None]
     variance = np.maximum(own + effect * own**2 + noise, ROUNDING)
     gap = data.counts - mean
     value = 0.5 * (gap**2 / variance + np.log(variance))
     by_variance = 0.5 * (1 / variance - gap**2 / variance**2) * (1 + 2 * effect * own)
-    slope = np.einsum("ic,imc->m", by_variance, by_weights)
+    slope = np.einsum("ic,imc->m", by_variance, data.sums - 2 * half)
     slope -= np.einsum("ic,imc->m", gap / variance, data.sums)
     return float(value.sum()) / len(gap), slope / len(gap)
 
