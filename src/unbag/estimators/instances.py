@@ -1,7 +1,8 @@
-"""Base class of all estimators: validation of `X`, `fit_bags`, tags, saving, loading."""
+"""Base classes of estimators: validation of `X`, `fit_bags`, tags, saving, loading."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -141,6 +142,25 @@ class InstanceEstimator(BaseEstimator):
             value: Any = tensors[name] if name in tensors else description[name]
             kind = {"risk": Estimate, "baseline": Baseline}.get(name)
             setattr(self, f"{name}_", kind(**value) if kind and value else value)
+
+
+class LinearEstimator(InstanceEstimator):
+    """Weights and intercept of linear scores, flat for a single output."""
+
+    def _set_weights(self, coefficients: Array, intercept: Array) -> None:
+        single = self.task_ in ("binary", "amount")
+        self.coef_ = coefficients[:, 0] if single else coefficients
+        self.intercept_ = float(intercept[0]) if single else intercept
+
+
+def penalty_grid(penalties: Sequence[float] | None, default: Array) -> Array:
+    """The penalties to choose from, or the default."""
+    grid = default if penalties is None else np.asarray(penalties)
+    if grid.ndim != 1 or len(grid) == 0 or not (np.isfinite(grid) & (grid >= 0)).all():
+        raise ValueError(
+            f"penalties must be a sequence of non-negative numbers, got {penalties!r}."
+        )
+    return grid
 
 
 def bags_around(X: Array, **described: Any) -> Bags:

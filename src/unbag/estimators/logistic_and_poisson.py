@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,12 +11,59 @@ from scipy.special import expit, log_expit, softmax
 
 from unbag.arrays import Array
 from unbag.bags import Bags
+from unbag.bags.holdout import block_folds
 from unbag.bags.tasks import refuse_ranges
 from unbag.errors import BagDataError
 from unbag.estimators.base import BagEstimator
-from unbag.estimators.count_regression import BagCounts, EventCounts
-from unbag.estimators.linear import LikelihoodModel
+from unbag.estimators.columns import filled, scaled_columns, standardised
+from unbag.estimators.count_regression import BagCounts, EventCounts, LogitFit, fit_logits
+from unbag.estimators.instances import TABLES_WITH_GAPS, LinearEstimator, penalty_grid
 from unbag.estimators.regressor_base import BagRegressorBase
+from unbag.randomness import draw_seed
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LikelihoodModel(LinearEstimator):
+    """Linear predictors by the likelihood of counts, with a cross-validated penalty."""
+
+    _state = ("coef", "intercept", "penalty", "effect_variance", "fill_values")
+    _checks = TABLES_WITH_GAPS
+    bag_effects = False
+
+    penalties: Sequence[float] | None = None
+    cv: int = 4
+    random_state: Any = None
+
+    def _fit_counts(self, data: Bags, outputs: Sequence[BagCounts]) -> Self:
+        grid = np.sort(penalty_grid(self.penalties, np.geomspace(0.3, 3e4, 10)))[::-1]
+        X = np.asarray(data.X, dtype=float)[data.rows]
+        centre, scale = scaled_columns(X)
+        X = np.column_stack([standardised(X, centre, scale), np.ones(len(X))])
+        self.penalty_ = self._best(X, outputs, grid) if len(grid) > 1 else float(grid[0])
+        fits = [_path(X, counts, [self.penalty_], self.bag_effects)[0] for counts in outputs]
+        weights = np.stack([fit.weights for fit in fits], axis=1)
+        coefficients = weights[:-1] / scale[:, None]
+        self._set_weights(coefficients, weights[-1] - centre @ coefficients)
+        self.effect_variance_ = np.array([fit.effect for fit in fits])
+        self.fill_values_ = centre
+        return self
+
+    def _best(self, X: Array, outputs: Sequence[BagCounts], grid: Array) -> float:
+        """Penalty with the largest likelihood of held-out bags."""
+        sizes = outputs[0].sizes
+        folds = block_folds(len(sizes), self.cv, seed=draw_seed(self.random_state), blocks=None)
+        losses, row_folds = np.zeros(len(grid)), np.repeat(folds, sizes)
+        for fold in range(folds.max() + 1 if len(sizes) > 2 else 0):
+            own, kept = row_folds == fold, np.flatnonzero(folds != fold)
+            for counts in outputs:
+                held_out = counts.take(np.flatnonzero(folds == fold))
+                for i, fit in enumerate(_path(X[~own], counts.take(kept), grid, self.bag_effects)):
+                    scores = held_out.scores(X[own] @ fit.weights)
+                    losses[i] += held_out.minus_log(scores, fit.effect).sum()
+        return float(grid[losses.argmin()])
+
+    def _linear(self, X: Array) -> Array:
+        return filled(np.asarray(X, dtype=float), self.fill_values_) @ self.coef_ + self.intercept_
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -140,6 +188,17 @@ class BagPoissonRegressor(BagRegressorBase, LikelihoodModel):
 
     def _scores(self, X: Array) -> Array:
         return np.exp(self._linear(X))
+
+
+def _path(X: Array, counts: BagCounts, penalties: Any, effects: bool) -> list[LogitFit]:
+    """Fits for decreasing penalties, each started from the previous one."""
+    weights, found = np.zeros(X.shape[1]), []
+    weights[-1] = counts.start
+    for penalty in penalties:
+        each = np.r_[np.full(X.shape[1] - 1, penalty), 1e-8]
+        found.append(fit_logits(X, counts, each, start=weights, effects=effects))
+        weights = found[-1].weights
+    return found
 
 
 def check_events(data: Bags) -> None:

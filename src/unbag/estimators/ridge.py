@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -13,12 +14,80 @@ from unbag.bags import Bags, Task
 from unbag.bags.validation import check_proportions_differ
 from unbag.estimators.base import BagEstimator
 from unbag.estimators.closed_form import (
+    CHUNK,
     BagStatistics,
+    RidgeSolution,
+    check_reports,
+    check_sizes,
+    joint_statistics,
     principal_directions,
     project_to_simplex,
 )
-from unbag.estimators.linear import RidgeModel
+from unbag.estimators.instances import LinearEstimator, penalty_grid
 from unbag.estimators.regressor_base import BagRegressorBase
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RidgeModel(LinearEstimator):
+    """Linear scores fitted to bag means, with the penalty chosen by leave-one-bag-out."""
+
+    _state: ClassVar[tuple[str, ...]] = ("coef", "intercept", "penalty", "leave_one_out")
+    n_components = None  # type: Any
+
+    penalties: Sequence[float] | None = None
+    standardise: bool | None = None
+
+    def fit_bags(self, data: Bags | Sequence[Bags]) -> Self:
+        """Fit to a `Bags`, or to several reports about the same rows with overlapping bags.
+
+        Parameters
+        ----------
+        data : Bags, or sequence of Bags with one `X`
+            A row may be in one bag of each report. Generalised least squares accounts for the
+            correlation of averages that share rows. Reports that contradict each other need a noise
+            variance. Thousands of bags take some seconds.
+        """
+        if isinstance(data, Bags):
+            return super().fit_bags(data)
+        self._refuse_components("several reports")
+        first = check_reports(data)
+        self._adopt(first.task, first.n_outputs, first.X.shape[1])
+        return self._fit_statistics(joint_statistics(data))
+
+    def _refuse_components(self, method: str) -> None:
+        if self.n_components is not None:
+            raise ValueError(
+                f"n_components must be None for {method}, got {self.n_components!r}. Use fit, or "
+                "transform the features first."
+            )
+
+    def _fit_statistics(self, statistics: BagStatistics) -> Self:
+        self._statistics = statistics
+        self.leave_one_out_, self.penalty_, *weights = self._best(statistics)
+        self._set_weights(*weights)
+        return self
+
+    def _best(self, statistics: BagStatistics) -> tuple[Array, float, Array, Array]:
+        """Error of each penalty, and the best penalty with its weights and intercept."""
+        check_sizes(statistics.means)
+        grid = penalty_grid(self.penalties, np.logspace(-6, 4, 60))
+        # Features in common units are better left alone, features in units of their own are not. An
+        # error from n bags has a relative standard error of sqrt(2/n); less than that is chance.
+        found = []
+        for standardise in (False, True) if self.standardise is None else (self.standardise,):
+            solution = RidgeSolution(statistics, standardise=standardise)
+            found.append((np.array([solution.leave_one_out(p) for p in grid]), solution))
+        errors, solution = found[0]
+        chance = np.sqrt(2 / len(statistics.sizes)) * abs(errors.min())
+        if found[-1][0].min() < errors.min() - chance:
+            errors, solution = found[-1]
+        penalty = float(grid[errors.argmin()])
+        return errors, penalty, *solution.coefficients(penalty)
+
+    def _linear(self, X: Array) -> Array:
+        """Linear scores in chunks of rows that stay in the cache as doubles."""
+        products = [X[i : i + CHUNK] @ self.coef_ for i in range(0, len(X), CHUNK)]
+        return np.concatenate(products) + self.intercept_
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
