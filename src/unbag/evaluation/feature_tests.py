@@ -32,7 +32,7 @@ LEAST_SIGNAL = 0.1
 LEAST_DISPERSION = 4.0
 
 
-def homogeneity(bags: Bags, *, seed: int = 0) -> Answer:
+def homogeneity(bags: Bags) -> Answer:
     """Whether features have the same distribution in every bag.
 
     The ranks of each feature are compared between bags by an analysis of variance, with false
@@ -44,7 +44,7 @@ def homogeneity(bags: Bags, *, seed: int = 0) -> Answer:
     features = _features(bags)
     asked = np.setdiff1d(np.arange(features.shape[1]), _with_one_value(features, bags))
     if len(asked) > MAX_FEATURES:
-        asked = np.sort(np.random.default_rng(seed).permutation(asked)[:MAX_FEATURES])
+        asked = np.sort(np.random.default_rng(0).permutation(asked)[:MAX_FEATURES])
     asked = asked[np.ptp(features[:, asked], axis=0) > 0]
     spread = bags.n_instances - bags.n_bags
     if spread < 2:
