@@ -153,13 +153,11 @@ class BoostedTrees(InstanceEstimator):
         """Raw scores with the initial one, shape (n_instances, n_runs, n_outputs)."""
         return raw.reshape(len(raw), -1, len(self.initial_score_)) + self.initial_score_
 
-    def _raw(self, X: Array) -> Array:
+    def _scores(self, X: Array) -> Array:
         threads = 0 if self.n_jobs == -1 else self.n_jobs
         options = {"num_iteration": self.n_trees_, "num_threads": threads}
-        return np.asarray(self.booster_.predict(X, raw_score=True, **options))
-
-    def _scores(self, X: Array) -> Array:
-        return self._probabilities(self._raw(X))
+        raw = self.booster_.predict(X, raw_score=True, **options)
+        return self._probabilities(np.asarray(raw))
 
     @property
     def feature_importances_(self) -> Array:

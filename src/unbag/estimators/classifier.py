@@ -170,10 +170,6 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
         return self
 
     def _scores(self, X: Array) -> Array:
-        self._refuse_another_kind_of_images(X)
-        return scores_of(self.result_, X, task=self.task_)
-
-    def _refuse_another_kind_of_images(self, X: Array) -> None:
         if X.ndim > 2 and self.pixels_ != are_pixels(X):
             fitted, given = ("", "not ") if self.pixels_ else ("not ", "")
             raise BagDataError(
@@ -181,6 +177,7 @@ class BagClassifier(RiskRepr, NetEstimator, BagEstimator):
                 f"{given}bytes. Bytes are divided by 255, other numbers are taken as they are: "
                 "pass X as for fit."
             )
+        return scores_of(self.result_, X, task=self.task_)
 
     @classmethod
     def load(

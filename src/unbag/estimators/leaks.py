@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from unbag.arrays import Array
 from unbag.bags import Bags
 from unbag.errors import BagDataWarning
 from unbag.frames import TableEncoder
@@ -52,15 +51,11 @@ def _linear_in_labels(data: Bags, names: Sequence[Any]) -> Iterator[Any]:
 
 
 def _copies_of_ids(X: Any, data: Bags, columns: Sequence[Any]) -> Iterator[Any]:
-    ids = np.array([str(bag) for bag in data.ids])
+    ids, own = np.array([str(bag) for bag in data.ids]), data.bag_of_row
     for name in columns:
         first = np.asarray(X[name][:1]).astype(str)  # rules out most columns
-        if first == ids[data.bag_of_row[0]] and _same_text(X[name], ids[data.bag_of_row]):
+        if first == ids[own[0]] and (np.asarray(X[name]).astype(str) == ids[own]).all():
             yield name
-
-
-def _same_text(values: Any, ids: Array) -> bool:
-    return bool((np.asarray(values).astype(str) == ids).all())
 
 
 def _warn(what: str) -> None:
