@@ -33,13 +33,7 @@ def default_candidates(
 ) -> list[tuple[str, Any]]:
     """Prior, linear models, a Gaussian process and trees, as far as the number of bags allows.
 
-    Parameters
-    ----------
-    data : Bags
-    natural : bool
-        Whether bags are natural groups: then they may have effects of their own.
-    quick : bool
-    seed : int
+    Bags that are `natural` groups may have effects of their own.
     """
     common: dict[str, Any] = {"bag_effects": natural, "random_state": seed}
     few = data.n_bags < MIN_BAGS_FOR_RATES

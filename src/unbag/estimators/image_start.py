@@ -36,16 +36,9 @@ def start_posteriors(
     The first features and neighbours are used, unless the estimated error in bags whose
     proportions were not used is clearly less without. No label is needed.
 
-    Parameters
-    ----------
-    candidates : sequence of Tensor of shape (n_instances, n_features)
-        Features of the images, bag by bag; those expected to be best first.
-    bags : BagBatch
-        Of a multiclass task.
-    n_components : int or "auto"
-        As for `BagRidgeClassifier`; "auto" takes all of at most 40 features.
-    seed : int
-        Of the folds.
+    `candidates` are features of shape (n_instances, n_features), bag by bag; those expected to be
+    best first. The task of the bags is multiclass. `n_components` is as for `BagRidgeClassifier`,
+    but "auto" takes all of at most 40 features.
     """
     n_folds = min(N_FOLDS, bags.n_bags // 2)  # an estimate needs two bags
     chosen, n_rounds = candidates[0], ROUNDS[0]

@@ -109,14 +109,8 @@ def _risk_matrix(residuals: Array, sizes: Array) -> Array:
 def risk_weights(matrix: Array, *, guess: Array | None = None, strength: float = 0.0) -> Array:
     r"""Weights :math:`w \ge 0` that add up to one and minimise :math:`w^\top Q w + s |w - w_0|^2`.
 
-    Parameters
-    ----------
-    matrix : array of shape (n_models, n_models)
-        The quadratic form :math:`Q`.
-    guess : array of shape (n_models,), optional
-        Weights :math:`w_0` that the found ones are drawn to; by default equal ones.
-    strength : float
-        How strongly, :math:`s`.
+    :math:`Q` is `matrix` and :math:`s` is `strength`. The `guess` :math:`w_0`, which weights are
+    drawn to, is by default that all are equal.
 
     Examples
     --------
@@ -228,15 +222,8 @@ def bagged_weights(
     and from a hundred bags on, models that are worse than the rate of the other bags take no part.
     By risk, what bags allow to be chance goes to the constant model: see `shrunk_to_constant`.
 
-    Parameters
-    ----------
-    data : CrossFit
-    by : {"risk", "likelihood"}
-    seed : int
-    n_draws : int
-    guess : array of shape (n_models,), optional
-        Weights before any bag was seen, up to a factor. The more bags, the less they count; by
-        default not at all.
+    `by` is "risk" or "likelihood". The `guess` is the weights before any bag was seen, up to a
+    factor. The more bags, the less they count; by default not at all.
     """
     rng, found, whole = numpy_generator(seed, "weights"), [], data
     kept, n_bags = np.arange(data.n_models), len(data.sizes)

@@ -145,7 +145,6 @@ def _normal_deviation(sums: Array) -> float:
 
 
 def _parts(sums: Array) -> tuple[Any, Any]:
-    """Squared error, and variance of amounts."""
     return _square(sums), _variances(sums)[..., 1]
 
 

@@ -157,7 +157,6 @@ def _between_tail(values: Array, between: Array, sizes: Array) -> Array:
 
 
 def _pairs(n_rows: Any) -> Any:
-    """Number of pairs of rows."""
     return n_rows * (n_rows - 1) / 2
 
 

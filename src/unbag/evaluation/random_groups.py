@@ -92,7 +92,6 @@ def evaluate_bags(
 
 
 def _risks(values: Array, bags: Bags, options: dict[str, Any]) -> dict[str, Estimate]:
-    """Error and Brier score, and the log loss of several classes."""
     found = {
         "error": estimate_risk(values, bags, loss="zero_one", **options),
         "brier": estimate_risk(values, bags, loss="square", **options),
