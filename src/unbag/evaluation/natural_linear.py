@@ -79,8 +79,9 @@ class BoundedModel:
         by_bag = known + (target - known @ self._design) @ self._solver(penalty, self._fit[0])
         value = float(self.count * weights @ self.guess + by_bag @ self._gaps)
         bias = np.abs(by_bag @ self._design - target)[self.free.shape[1] :].sum()
-        # Student's law, since the variances are estimated.
-        freedom, level = max(len(self.sizes) - self._used, 2), (1 + confidence) / 2
+        # Student's law, since several variances are estimated from the same squares.
+        freedom = max((len(self.sizes) - self._used) / self.effects.shape[1], 2)
+        level = (1 + confidence) / 2
         error = np.sqrt(self._variance((by_bag / self.sizes)[self.bag] - weights))
         error *= stats.t.ppf(level, freedom) / stats.norm.ppf(level)
         return error * folded_quantile(bias / max(error, 1e-12), confidence), value
