@@ -330,10 +330,6 @@ def amount_bags(**change):
         (lambda: unbag.bag_posterior(np.ones(60), amount_bags(task="amount")), "for labels"),
         (lambda: unbag.evaluate(np.ones(5), amount_bags(task="amount")), "one per instance"),
         (lambda: unbag.evaluate(np.full(60, np.nan), amount_bags(task="amount")), "finite"),
-        (
-            lambda: unbag.evaluate(np.ones(60), amount_bags(task="amount"), grouping="natural"),
-            "'random' for amounts",
-        ),
         (lambda: BagRidgeRegressor().fit_bags(several_classes()), "learns one amount"),
         (lambda: fitted_ridge().score(**good(), sample_weight=np.ones(60)), "sample_weight"),
     ],

@@ -217,9 +217,9 @@ def test_bags_of_one_class_are_found(rng):
 
 def test_rounding_is_found_and_its_step_named(rng):
     X, _, _, counts = random_bags(rng, bag_size=14)
-    y = np.repeat((counts / 14).round(2), 14)
+    y = np.repeat((counts / 14).round(1), 14)
     report = check_bags(X, y, bags=np.repeat(np.arange(60), 14))
-    assert report["rounding"].raised and "0.01" in report["rounding"].detail
+    assert report["rounding"].raised and "0.1" in report["rounding"].detail
 
 
 def test_suppression_is_found(rng):

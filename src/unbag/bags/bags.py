@@ -12,7 +12,12 @@ import numpy as np
 from unbag.arrays import Array
 from unbag.bags import validation
 from unbag.bags.batch import Task
-from unbag.bags.noise import check_noise_shows, read_rounding, warn_of_rounding
+from unbag.bags.noise import (
+    check_noise_shows,
+    exact_shares,
+    read_rounding,
+    warn_of_rounding,
+)
 from unbag.bags.reading import read_ids, read_noise, read_ranges, read_values, read_weights
 from unbag.bags.tasks import find_task
 from unbag.errors import BagDataError
@@ -155,6 +160,7 @@ class Bags:
         if isinstance(noise_variance, str):
             variance = read_rounding(noise_variance, values, sizes)
         elif variance is None and ranges is None:
+            values = exact_shares(values, sizes)
             warn_of_rounding(values, sizes, ids)
         check_noise_shows(values, sizes, variance)
         if values.shape[1:] == (1,) and task != "multilabel":

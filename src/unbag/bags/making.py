@@ -43,12 +43,13 @@ def make_bags(
     array([4, 4, 2])
     """
     check_choice("remainder", remainder, ("keep", "drop"))
-    y = np.asarray(y, dtype=float)
+    y = np.asarray(y)
     y = y[:, 0] if y.shape[1:] == (1,) else y
     if len(X) != len(y):
         raise BagDataError(f"X and y must have the same length, got {len(X)} and {len(y)}.")
     if not np.isin(y, (0, 1)).all():
         raise BagDataError("y must hold labels 0 and 1. Encode other labels as one-hot rows first.")
+    y = y.astype(float)
     if bag_size < 1 or len(y) < 2 * bag_size:
         raise BagDataError(
             f"bag_size must give at least two bags of {len(y)} instances, got {bag_size}. "

@@ -13,7 +13,7 @@ from unbag.arrays import Array
 from unbag.bags.validation import are_whole_counts
 from unbag.errors import BagDataError, BagDataWarning
 
-FALSE_ALARMS = 1e-5
+FALSE_ALARMS, BY_CHANCE = 1e-5, 1e-3
 # Smaller noise may be hidden: proportions may be rounded to 0 and 1, counts to integers.
 ROUNDING, FEW_LABELS = 1 / 12, 10
 ROUNDING_STEPS = (0.5, 0.25, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 1e-3, 1e-4, 1e-5, 1e-6)
@@ -27,8 +27,7 @@ def rounding_grid(proportions: Array, sizes: Array) -> tuple[float, float]:
     bound for exact proportions of these bags, and 0 if some proportion is not a whole count.
     """
     shares = proportions.reshape(len(sizes), -1)
-    on_grid = (s for s in ROUNDING_STEPS if _are_multiples(shares, s))
-    step = next(on_grid, 0.0)
+    step = _decimal_step(shares)
     if not are_whole_counts(shares, sizes).all():
         return step, 0.0 if step else 1.0
     coarser = step * sizes > 1 + 1e-6
@@ -36,6 +35,27 @@ def rounding_grid(proportions: Array, sizes: Array) -> tuple[float, float]:
         return 0.0, 1.0
     chances = [_chance_of_multiples(a[coarser], sizes[coarser], step) for a in shares.T]
     return step, min(1.0, len(ROUNDING_STEPS) * min(chances))
+
+
+def exact_shares(proportions: Array, sizes: Array) -> Array:
+    """Proportions as whole counts, where each was written with enough decimals to tell its count.
+
+    They are left as they are if some are no rounded counts, or all could be so by chance: about a
+    share ``step * size`` of all decimals are.
+    """
+    shares = proportions.reshape(len(sizes), -1)
+    step, rounded = _decimal_step(shares), ~are_whole_counts(shares, sizes)
+    if not rounded.any() or not step or (step * sizes >= 1).any():
+        return proportions
+    exact = np.rint(shares * sizes[:, None]) / sizes[:, None]
+    meant = (np.abs(exact - shares) <= step / 2 + SINGLE_PRECISION).all()
+    by_chance = np.log(step * sizes[rounded]).sum() > np.log(BY_CHANCE)
+    return proportions if by_chance or not meant else exact.reshape(proportions.shape)
+
+
+def _decimal_step(shares: Array) -> float:
+    """Coarsest decimal step of which all proportions are multiples, or 0."""
+    return next((step for step in ROUNDING_STEPS if _are_multiples(shares, step)), 0.0)
 
 
 def _are_multiples(values: Array, step: float) -> bool:

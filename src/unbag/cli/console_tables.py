@@ -49,7 +49,9 @@ def show_fit(fit: TableFit, caution: str, console: Console) -> None:
     show_candidates(fit.candidates, console)
     if fit.importance is not None:
         most = dict(islice(fit.importance.estimates.items(), MOST_IMPORTANT))
-        console.print("Column importance:", replace(fit.importance, estimates=most))
+        left_out = len(fit.importance.estimates) - len(most)
+        note = f" ({left_out} less important columns are in the report)" if left_out else ""
+        console.print(f"Column importance{note}:", replace(fit.importance, estimates=most))
     if fit.curve is not None:
         console.print(fit.curve)
     console.print(fit.evaluation)

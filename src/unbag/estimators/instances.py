@@ -79,7 +79,16 @@ class InstanceEstimator(BaseEstimator):
             self.encoder_ = frame_encoder(X)
         if self.encoder_ is not None:
             X = self.encoder_.transform(X)
-        return validate_data(self, X, reset=reset, **self._checks | options)
+        try:
+            return validate_data(self, X, reset=reset, **self._checks | options)
+        except ValueError as error:
+            first, rest, _ = str(error).partition("\n")
+            if not (rest and "contains NaN" in first):
+                raise
+            raise ValueError(
+                f"{first} Pass a data frame, whose gaps are encoded, or fill them in. "
+                "BagStackingClassifier, BagEMClassifier and boosting learn from gaps as they are."
+            ) from None
 
     def _instances(self, X: Any) -> Array:
         check_is_fitted(self)

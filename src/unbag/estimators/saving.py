@@ -47,6 +47,7 @@ def _plain(value: Any) -> Any:
 def write_folder(folder: str | Path, description: dict[str, Any], tensors: Arrays) -> Path:
     """Write both files under temporary names first, so that none is ever incomplete."""
     folder = Path(folder)
+    _refuse_other_files(folder)
     folder.mkdir(parents=True, exist_ok=True)
     contiguous = {name: np.ascontiguousarray(value) for name, value in tensors.items()}
     temporary = folder / f"{_TENSORS}.part"
@@ -54,6 +55,16 @@ def write_folder(folder: str | Path, description: dict[str, Any], tensors: Array
     temporary.replace(folder / _TENSORS)
     write_json(folder / _DESCRIPTION, {"format": FORMAT} | description)
     return folder
+
+
+def _refuse_other_files(folder: Path) -> None:
+    """Raise unless the folder is new, empty, or holds a model, which is replaced."""
+    if folder.exists() and not folder.is_dir():
+        raise ModelFolderError(f"{folder} is a file; a model is saved in a folder.")
+    about = folder / _DESCRIPTION
+    own = about.is_file() and '"format"' in about.read_text(encoding="utf-8", errors="replace")
+    if folder.exists() and any(folder.iterdir()) and not own:
+        raise ModelFolderError(f"{folder} holds other files and no model; choose another folder.")
 
 
 def write_json(path: Path, values: Any) -> None:

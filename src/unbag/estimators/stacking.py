@@ -231,9 +231,10 @@ class BagStackingClassifier(RiskRepr, BlockEstimator):
     def save(self, folder: str | Path) -> Path:
         """Write `model.safetensors`, `model.json`, and a folder for each candidate."""
         check_is_fitted(self)
+        written = super().save(folder)
         for i, model in enumerate(self.candidates_.values()):
-            model.save(Path(folder) / f"candidate{i}")
-        return super().save(folder)
+            model.save(written / f"candidate{i}")
+        return written
 
     def _learned(self) -> tuple[dict[str, Any], Arrays]:
         plain, arrays = super()._learned()

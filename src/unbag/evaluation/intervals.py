@@ -34,6 +34,13 @@ class ResidualMoments:
     n_labels: int = 1  # of an instance; more than one may be wrong together
     noise_kurtosis: float = LAPLACE_KURTOSIS  # excess, of the noise in the proportions
 
+    def __post_init__(self) -> None:
+        if not self.noise_kurtosis >= -2:
+            raise ValueError(
+                f"noise_kurtosis must be at least -2, as any excess kurtosis is, got "
+                f"{self.noise_kurtosis!r}."
+            )
+
     @property
     def highest(self) -> float:
         """Largest possible :math:`|e|^2`: one for each label, two for a wrong class."""

@@ -120,7 +120,10 @@ class NaturalEvaluation(Printed):
     @property
     def verdict(self) -> str:
         """Result of the test of fit, in words."""
-        words = f"Scores explain {self.explained_deviance} of the deviance of bag rates."
+        explained = self.explained_deviance
+        words = f"Scores explain {explained} of the deviance of bag rates."
+        if np.isnan(explained.low):
+            words = f"How much the scores explain of bag rates is unknown: {explained.reason}."
         if np.isnan(self["error"].if_right):
             return f"{words} Scores are not probabilities, so only the bounds are given."
         if len(self.calibration) > 1:

@@ -41,6 +41,7 @@ Loss = Literal["zero_one", "square"]
 GRID = np.concatenate([[0.0], np.geomspace(1e-6, 1.0, 180)])
 # D28. A cross-fitted estimate has at most this many times the variance of one of a fixed model.
 CROSS_FITTED = 1.5
+FEWEST_BAGS = 3  # two residuals say too little of their spread
 
 
 def pairwise_value(residuals: Any, sizes: Any, noise: Any = 0.0) -> float:
@@ -182,7 +183,10 @@ def risk_from_residuals(
         high = max(high, -np.log(1 - confidence) * law.highest / sizes.sum())
     # Bags without any residual have no spread of their own, but they do have an interval.
     error = float(np.interp(fit.risk, risks, deviation)) or high / 2
-    return Estimate(fit.risk, low, high, error, 0.0, law.highest, len(sizes), confidence)
+    bounds = (0.0, law.highest, len(sizes), confidence)
+    if len(sizes) < FEWEST_BAGS:
+        return Estimate(fit.risk, np.nan, np.nan, error, *bounds, reason="fewer than three bags")
+    return Estimate(fit.risk, low, high, error, *bounds)
 
 
 def _contributions(fit: Fit, residuals: Array, sizes: Array, noise: Array) -> Array:

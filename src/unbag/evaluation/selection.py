@@ -197,5 +197,8 @@ def _fit_fold(shared: tuple[Any, Any, BagTarget], fold: Fold) -> Array:
     from sklearn.utils import _safe_indexing
 
     (estimator, X, target), (train, test) = shared, fold
-    fitted = clone(estimator).fit(_safe_indexing(X, train), target[train])
+    try:
+        fitted = clone(estimator).fit(_safe_indexing(X, train), target[train])
+    except BagDataError as error:
+        raise BagDataError(f"in the training bags of a fold: {error} Or use more folds.") from error
     return np.asarray(scores_of(fitted, _safe_indexing(X, test)))

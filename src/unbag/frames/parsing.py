@@ -15,7 +15,7 @@ from unbag.frames.chunks import Chunk
 # Text that means a number, a truth value or a date; infinity is a number, and refused as one.
 PATTERNS = {
     "number": r"^[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity))$",
-    "boolean": r"^(?i:true|false|yes|no)$",
+    "boolean": r"^(?i:true|false|yes|no|0|1)$",
     "date": r"^(\d{4}[-/.]\d{2}[-/.]\d{2}|\d{2}\.\d{2}\.\d{4})"
     r"([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?([+-]\d{2}(:?\d{2})?|Z)?)?$",
 }
@@ -105,10 +105,20 @@ def as_booleans(chunk: Chunk, column: str) -> Array:
     """Read truth values as 0.0 and 1.0; missing ones are NaN."""
     values = chunk.batch.column(column)
     if is_text(values.type):
-        values = pc.match_substring_regex(_matching(chunk, column, "boolean"), r"^(?i:true|yes)$")
+        values = pc.match_substring_regex(_matching(chunk, column, "boolean"), r"^(?i:true|yes|1)$")
     if not pa.types.is_boolean(values.type):
-        return as_numbers(chunk, column)
+        return _zeros_and_ones(as_numbers(chunk, column), column)
     return values.cast(pa.uint8()).cast(pa.float64()).to_numpy(zero_copy_only=False)
+
+
+def _zeros_and_ones(values: Array, column: str) -> Array:
+    if not (np.isnan(values) | np.isin(values, (0, 1))).all():
+        worst = values[~np.isin(values, (0, 1)) & ~np.isnan(values)][0]
+        raise TableError(
+            f"column {column!r} was read as yes or no, which are true, false, 1 and 0; got "
+            f"{worst:g}."
+        )
+    return values
 
 
 def as_days(chunk: Chunk, column: str) -> Array:

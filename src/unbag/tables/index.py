@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from unbag.arrays import Array
 from unbag.bags.batch import Task
-from unbag.bags.noise import check_noise_shows, read_rounding
+from unbag.bags.noise import check_noise_shows, exact_shares, read_rounding
 from unbag.bags.tasks import find_task
 from unbag.bags.validation import reach_of_noise
 from unbag.errors import TableError
@@ -224,6 +224,8 @@ class BagTally:
             noise = None if noise is None else noise / sizes**2
         if roles.noise == ROUNDING and ROUNDING not in values:
             noise = read_rounding(ROUNDING, targets, sizes)
+        elif noise is None and not amounts:
+            targets = exact_shares(targets, sizes)
         if not amounts:
             check_noise_shows(targets, sizes, noise)
         if len(ids) < 2:
