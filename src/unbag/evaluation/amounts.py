@@ -63,9 +63,9 @@ def evaluate_averages(
     residuals, centred = means - bags.proportions, means - means.mean()
     averages, totals = bags.proportions - bags.prior, bags.totals.astype(float)
     columns = [residuals, residuals**2, averages, averages**2, noise_of(bags)]
-    sums = totals[:, None] * np.column_stack([np.ones_like(totals), *columns])
-    products = np.column_stack([np.ones_like(totals), centred**2, centred * averages])
-    products = np.column_stack([products, centred, averages])
+    ones = np.ones_like(totals)
+    sums = totals[:, None] * np.column_stack([ones, *columns])
+    products = np.column_stack([ones, centred**2, centred * averages, centred, averages])
     jackknife = partial(jackknife_estimate, confidence=confidence)
     estimates = {
         "group_mse": jackknife(lambda s: _group_parts(s)[0], sums, lowest=0.0),
